@@ -54,7 +54,7 @@ class Neighbours(Struct, frozen=True, kw_only=True):
     """All addresses of the other clusters of its address space: see `Inputs.members`."""
 
 
-class Member(Struct, frozen=True, kw_only=True):
+class ClusterChange(Struct, frozen=True, kw_only=True):
     """A cluster in the base of a plan, and now."""
 
     was: ClusterPrefixes | None  # None: the base has no such cluster, or it cannot be read there
@@ -216,7 +216,7 @@ def unread_neighbours(mine: ClusterPrefixes, others: Sequence[Unread]) -> Iterat
             yield error("IPC0702", mine.at, message, also=[Related(other.at, "refused here")], help=fix)
 
 
-def taken_while_leaving(mine: Member, others: Sequence[Member]) -> Iterator[Diagnostic]:
+def taken_while_leaving(mine: ClusterChange, others: Sequence[ClusterChange]) -> Iterator[Diagnostic]:
     """IPC0703: a cluster that leaves an address space gets no addresses of a member in that change."""
     if mine.was is None or mine.now is None or mine.now.space == mine.was.space:
         return

@@ -52,7 +52,7 @@ class Inputs(Struct, frozen=True, kw_only=True):
     not_shared: tuple[Diagnostic, ...] = ()  # findings about such files that are irregular
     passed_over: tuple[Diagnostic, ...] = ()
     """Findings about files of the folder whose names are not those of inputs."""
-    untested: bool = False  # do not run the tests: the plan is read, and not written
+    skip_tests: bool = False  # do not run the tests: the plan is read, and not written
     lock_path: str
     lock: bytes | None  # None: there is no lock file
     rendered: bool = False  # there is a `rendered/` beside the lock
@@ -108,7 +108,7 @@ class Compilation(Struct, frozen=True, kw_only=True):
     """The cluster's new lines in the indexes of address spaces, by path of the index, where they change."""
 
 
-class MadeTests(Struct, frozen=True, kw_only=True):
+class TestRun(Struct, frozen=True, kw_only=True):
     """The tests of a cluster, and their results."""
 
     results: tuple[run.TestResult, ...]
@@ -182,7 +182,7 @@ def compile_cluster(inputs: Inputs) -> Compilation:
     return Compilation(files=files, lock=dumps(plan.lock), plan=plan, diagnostics=found, index=index)
 
 
-def make_tests(inputs: Inputs) -> MadeTests:
+def run_tests_only(inputs: Inputs) -> TestRun:
     """Run a compile up to the tests; render nothing, and refuse nothing because of a failed test.
     Raises Refused if there is no plan to test, or some tests cannot run.
     """
@@ -200,14 +200,14 @@ def make_tests(inputs: Inputs) -> MadeTests:
         replace(result, findings=locate(result.findings, sources), idle=locate(result.idle, sources))
         for result in results
     )
-    return MadeTests(results=tuple(located), places=tuple([texts.span(each.test.at) for each in results]))
+    return TestRun(results=tuple(located), places=tuple([texts.span(each.test.at) for each in results]))
 
 
 def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
     """Run all stages up to a plan that may be rendered."""
     before = inputs.before
-    cluster, lock = _load(inputs, log, tests=not inputs.untested)
-    if not inputs.untested and (cluster.tests or inputs.shared or inputs.not_shared):
+    cluster, lock = _load(inputs, log, tests=not inputs.skip_tests)
+    if not inputs.skip_tests and (cluster.tests or inputs.shared or inputs.not_shared):
         # All tests that apply to the cluster.
         log.add(inputs.not_shared)
         cluster = replace(cluster, tests=tuple(log.keep(run.of_cluster(cluster, _shared(inputs, log)))))

@@ -19,7 +19,7 @@ from ipamc.cli.init import ATTRIBUTES, DRIVERS, with_attributes
 from ipamc.cli.terminal import colour
 from ipamc.workspace import disk
 from ipamc.workspace.environment import today
-from ipamc.workspace.trouble import Trouble
+from ipamc.workspace.failure import EnvironmentFailure
 
 CLUSTER = """\
 apiVersion: ipamc/v1alpha1
@@ -161,7 +161,10 @@ def failing(monkeypatch: pytest.MonkeyPatch, problem: BaseException) -> None:
 @pytest.mark.parametrize(
     ("problem", "said"),
     [
-        (Trouble("there is no folder clusters/ here"), "error: there is no folder clusters/ here\n"),
+        (
+            EnvironmentFailure("there is no folder clusters/ here"),
+            "error: there is no folder clusters/ here\n",
+        ),
         (
             PermissionError(errno.EACCES, "Permission denied", "clusters/lab"),
             "error: clusters/lab: permission denied\n",
@@ -258,7 +261,7 @@ def test_the_day_is_the_epochs(epoch: str, day: str, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("epoch", ["", "-1", "1.5", "tomorrow", "٣", "999999999999"])
 def test_a_bad_epoch_is_said(epoch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", epoch)
-    with pytest.raises(Trouble, match="SOURCE_DATE_EPOCH"):
+    with pytest.raises(EnvironmentFailure, match="SOURCE_DATE_EPOCH"):
         today()
 
 

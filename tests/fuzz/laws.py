@@ -28,14 +28,14 @@ from ipamc.render.arrange import arrange
 from ipamc.report import explanation, holders
 from ipamc.report import utilisation as report_utilisation
 from ipamc.report.findings import FORMATS, report
-from ipamc.report.findings.content import Rule
+from ipamc.report.findings.content import RuleText
 from ipamc.report.plan import json as plan_json
 from ipamc.report.plan import markdown as plan_markdown
 from ipamc.report.plan import text as plan_text
 from ipamc.report.show import prometheus as show_prometheus
 from ipamc.report.show import text as show_text
 from ipamc.report.show.columns import Screen
-from ipamc.report.show.text import Look
+from ipamc.report.show.text import ShowOptions
 from ipamc.review import GATES
 from ipamc.review.diff import Difference, UnreadableBase, compare, empty_base, read_base
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport, refusals
@@ -108,8 +108,8 @@ def findings_can_be_shown(inputs: Inputs, found: Iterable[Diagnostic], rendered:
 
 
 @cache
-def _rules() -> Mapping[str, Rule]:
-    return {code: Rule(entry.title, entry.body) for code, entry in catalogue(assets("rules")).items()}
+def _rules() -> Mapping[str, RuleText]:
+    return {code: RuleText(entry.title, entry.body) for code, entry in catalogue(assets("rules")).items()}
 
 
 def readable(name: str, text: str, number: int) -> None:
@@ -282,8 +282,8 @@ def _answers(inputs: Inputs) -> Iterator[str]:
     seen = shown(
         cluster, lock, Choice(), inputs.today or LATER, lines=True, started=started_with(cluster, lock)
     )
-    for look in (Look(blocks=True), Look(sort="room", ranges=True, every=True)):
-        yield show_text.render([seen], look, Screen(width=40, blocks=True, cuts=True))
+    for options in (ShowOptions(blocks=True), ShowOptions(sort="room", ranges=True, every=True)):
+        yield show_text.render([seen], options, Screen(width=40, blocks=True, cuts=True))
     yield show_prometheus.render([seen])
     yield json.dumps(report_utilisation.record(seen))
     for block in questions:

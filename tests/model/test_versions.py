@@ -13,10 +13,10 @@ import pytest
 from ipamc.catalogue import catalogue
 from ipamc.model.cidr import parse_block
 from ipamc.model.cilium.features import FIRST, LAST, Capability
-from ipamc.model.cilium.support import APISERVER, APISERVER_TABLE, READ_AT, TABLE, Known, Row
+from ipamc.model.cilium.support import APISERVER, APISERVER_TABLE, READ_AT, TABLE, Basis, Row
 from ipamc.model.cilium.versions import (
+    basis,
     can,
-    known,
     minors,
     needed_addresses,
     pre_allocation,
@@ -60,11 +60,11 @@ def test_a_row_is_about_minors_that_are_known(row: Row) -> None:
 
 def test_a_minor_is_run_where_it_was_and_read_elsewhere() -> None:
     cells = {
-        minor: (can((1, minor), Capability.DO_NOT_GC), known((1, minor), Capability.DO_NOT_GC))
+        minor: (can((1, minor), Capability.DO_NOT_GC), basis((1, minor), Capability.DO_NOT_GC))
         for minor in (14, 17, 18)
     }
-    assert cells == {14: (False, Known.READ), 17: (False, Known.RUN), 18: (True, Known.RUN)}
-    assert known((1, 13), Capability.CRD_NATIVE_ONLY) is Known.INFERRED
+    assert cells == {14: (False, Basis.READ), 17: (False, Basis.RUN), 18: (True, Basis.RUN)}
+    assert basis((1, 13), Capability.CRD_NATIVE_ONLY) is Basis.INFERRED
 
 
 def test_what_was_run_is_what_the_servers_are() -> None:

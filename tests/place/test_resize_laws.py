@@ -20,7 +20,7 @@ from ipamc.model.dump import Dump
 from ipamc.model.lock import Consent, Line, Resize, State
 from ipamc.pipeline import Compilation, Inputs, compile_cluster
 from ipamc.place.resize.decide import Sized, resizes
-from ipamc.place.resize.look import look
+from ipamc.place.resize.resize_rules import checked_decisions
 from ipamc.read.dump.read import read_dump
 from ipamc.workspace.disk import assets
 from tests.support import depth, dumps
@@ -144,7 +144,7 @@ def live(policy: Policy, lock: str, used: Mapping[int, str], given_out: Mapping[
 
 def resized(policy: Policy, lock: str, dump: Dump) -> tuple[Compilation, tuple[Sized, ...]]:
     before = inputs(policy, lock)
-    looked, _ = look(compile_cluster(before).plan, dump, TODAY)
+    looked, _ = checked_decisions(compile_cluster(before).plan, dump, TODAY)
     return compile_cluster(replace(before, consent=Consent(resize=resizes(looked.rows)))), looked.rows
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ipamc.model.diagnostics import Located, Severity, Span
-from ipamc.read.locate import explained
+from ipamc.read.locate import with_template_hint
 
 
 def help_of(source: str, at: str, code: str = "IPC0007", was: str = "") -> str:
@@ -13,7 +13,7 @@ def help_of(source: str, at: str, code: str = "IPC0007", was: str = "") -> str:
     column = source.index(at) + 1
     span = Span("a b.yaml", 1, column, column + len(at), source)
     finding = Located(severity=Severity.ERROR, code=code, at=span, message="x", help=was)
-    return explained(finding).help
+    return with_template_hint(finding).help
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is asked about `rendered/`: a file is parsed when it is needed, once; a damaged one counts as missing, or is Trouble."""
+"""What is asked about `rendered/`: a file is parsed when it is needed, once; a damaged one counts as missing, or is EnvironmentFailure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from ipamc.read.rendered import Rendered
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.rendered import Manifests
-from ipamc.workspace.trouble import Trouble
 from tests.support import builders
 
 MODULE = sys.modules[Rendered.__module__]
@@ -85,9 +85,9 @@ def test_what_is_damaged_counts_as_missing_for_a_compile_and_is_told_by_an_apply
     lenient = Rendered(texts)
     assert (lenient.flags.data, lenient.mode, lenient.pools_lost) == ({}, "", None)
     assert lenient.pools.keys() == {"a"}
-    with pytest.raises(Trouble) as trouble:
+    with pytest.raises(EnvironmentFailure) as failure:
         assert Manifests(texts).flags.data
-    assert str(trouble.value) == problem
+    assert str(failure.value) == problem
 
 
 def test_an_object_is_where_its_document_begins() -> None:

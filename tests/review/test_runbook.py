@@ -25,7 +25,7 @@ from ipamc.model.plan import Plan
 from ipamc.report.runbook import groups, to_json, to_markdown, written
 from ipamc.review.runbook.request import Impossible, Request, Unclear, requested
 from ipamc.review.runbook.site import Site
-from ipamc.review.runbook.steps import Cut, Runbook, Step, Where, waves
+from ipamc.review.runbook.steps import Runbook, Split, Step, Where, waves
 from ipamc.review.runbook.template import runbook as of_template
 from ipamc.workspace.disk import assets
 from tests.support import depth
@@ -73,12 +73,12 @@ def ask(
     change: str,
     plan: Plan,
     folder: str = "",
-    cut: Cut = Cut(size=2),  # noqa: B008 - frozen
+    split: Split = Split(size=2),  # noqa: B008 - frozen
     *,
     loops: bool = False,
     **asked: Any,
 ) -> Runbook:
-    request = Request(change=change, cut=cut, today="2026-11-22", **(asked or ASKED[change]))
+    request = Request(change=change, split=split, today="2026-11-22", **(asked or ASKED[change]))
     return requested(request, plan, Site(plan, TEMPLATES, folder, loops=loops))
 
 
@@ -94,20 +94,20 @@ def keys(runbook: Runbook, phase: int = -1, wave: int = 0) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("cut", "expected"),
+    ("split", "expected"),
     [
-        (Cut(), [("", (name,)) for name in NAMES]),  # a tenth of six nodes is one
-        (Cut(size=4), [("", NAMES[:4]), ("", NAMES[4:])]),
-        (Cut(by="zone"), [("z0", NAMES[::2]), ("z1", NAMES[1::2])]),
+        (Split(), [("", (name,)) for name in NAMES]),  # a tenth of six nodes is one
+        (Split(size=4), [("", NAMES[:4]), ("", NAMES[4:])]),
+        (Split(by="zone"), [("z0", NAMES[::2]), ("z1", NAMES[1::2])]),
         (
-            Cut(by=ZONE, size=2),
+            Split(by=ZONE, size=2),
             [("z0", ("n01", "n03")), ("z0", ("n05",)), ("z1", ("n02", "n04")), ("z1", ("n06",))],
         ),
-        (Cut(by="rack"), [("without rack", NAMES)]),
+        (Split(by="rack"), [("without rack", NAMES)]),
     ],
 )
-def test_waves(cut: Cut, expected: list[tuple[str, tuple[str, ...]]]) -> None:
-    assert list(waves(made().cluster, set(NAMES), cut)) == expected
+def test_waves(split: Split, expected: list[tuple[str, tuple[str, ...]]]) -> None:
+    assert list(waves(made().cluster, set(NAMES), split)) == expected
 
 
 # A renumber.
@@ -223,7 +223,7 @@ def test_of_many_nodes_the_audit_is_the_check() -> None:
     names = [f"m{number:03}" for number in range(60)]
     held = {name: f"10.{number}.0.0/26" for number, name in enumerate(names)}
     large = plan("cluster-pool", [pool("default", "10.0.0.0/8")], held)
-    runbook = ask("renumber", large, nodes=tuple(names), cut=Cut(size=60))
+    runbook = ask("renumber", large, nodes=tuple(names), split=Split(size=60))
     assert "shown" not in keys(runbook, phase=1)
     assert "audit" in keys(runbook, phase=1)
     assert max(map(len, (step.why for step in steps(runbook)))) < 1000
@@ -258,7 +258,7 @@ def test_the_loops_of_many_nodes_call_what_the_steps_of_each_wave_call(
     asked = {**ASKED[change], **some}
     try:
         runbook, looped = (
-            ask(change, large, cut=Cut(size=10), loops=loops, **asked) for loops in (False, True)
+            ask(change, large, split=Split(size=10), loops=loops, **asked) for loops in (False, True)
         )
     except Unclear:
         return
@@ -291,7 +291,7 @@ def test_waves_of_many_nodes_are_one_page() -> None:
     held = {name: f"10.{number}.0.0/26" for number, name in enumerate(names[:200])}
     held |= {name: f"11.{number}.0.0/26" for number, name in enumerate(names[200:])}
     large = plan("cluster-pool", [pool("default", "10.0.0.0/8", "11.0.0.0/8")], held)
-    text = to_markdown([ask("renumber", large, nodes=tuple(names), cut=Cut(), loops=True)])
+    text = to_markdown([ask("renumber", large, nodes=tuple(names), split=Split(), loops=True)])
     assert "### Waves 1 to 11 of 11" in text
     assert len(text.splitlines()) < 350
 
@@ -350,7 +350,7 @@ def test_no_name_and_no_folder_runs_anything(change: str, mode: str, tmp_path: P
         labelled = [node(name, {"rack": rack}), node("n2", {"rack": "zz"})]
         made = plan(word, [pool("default", "10.0.0.0/16")], held, nodes=labelled, **fields)
         some = {"nodes": [name, "n2"]} if change in {"renumber", "decommission"} else {}
-        return ask(change, made, folder, Cut(by="rack"), **{**ASKED[change], **some})
+        return ask(change, made, folder, Split(by="rack"), **{**ASKED[change], **some})
 
     name, rack = (
         "n'`touch pwned`$(touch pwned);\"&|\n# x",
@@ -426,7 +426,7 @@ def test_a_template_that_is_no_runbook_is_a_bug(wrong: str) -> None:
 def test_a_planned_node_is_cut_out_of_its_pattern() -> None:
     nodes = [replace(node(f"w-{number}", {}), planned=True, pattern="w-{1..9}") for number in range(1, 10)]
     made = plan("cluster-pool", [pool("default", "10.0.0.0/16")], {"w-3": "10.0.0.0/26"}, nodes=nodes)
-    shown = to_markdown([ask("decommission", made, cut=Cut(by="rack"), nodes=("w-3",))])
+    shown = to_markdown([ask("decommission", made, split=Split(by="rack"), nodes=("w-3",))])
     assert "write w-{1..2}, w-{4..9} in place of w-{1..9}" in shown
     assert "remove: w-3" in shown
 
@@ -448,7 +448,7 @@ def test_markdown_shows_text_as_it_is() -> None:
         {"n1": "10.0.0.0/26"},
         nodes=[node("n1", {"rack": "<b>*x* `a_b`"})],
     )
-    shown = to_markdown([ask("decommission", made, cut=Cut(by="rack"), nodes=("n1",))])
+    shown = to_markdown([ask("decommission", made, split=Split(by="rack"), nodes=("n1",))])
     assert r"\<b\>\*x\* `a_b`" in shown
 
 
@@ -539,7 +539,7 @@ def test_nodes_leave_the_ranges_in_which_they_have_blocks() -> None:
 
 
 def test_nodes_pools_and_selectors_add_up() -> None:
-    runbook = ask("decommission", made(), cut=Cut(size=9), nodes=("n02",), selector=f'{ZONE} == "z0"')
+    runbook = ask("decommission", made(), split=Split(size=9), nodes=("n02",), selector=f'{ZONE} == "z0"')
     assert runbook.phases[0].waves[0].nodes == ("n01", "n02", "n03", "n05")
 
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from ipamc.model.cidr import Block, parse_block
 from ipamc.review.runbook.planners import calico
 from ipamc.review.runbook.site import Site
-from ipamc.review.runbook.steps import Cut, Runbook, Step
+from ipamc.review.runbook.steps import Runbook, Split, Step
 from ipamc.workspace.disk import assets
 from tests.support import depth
 from tests.support.builders import plan, pool
@@ -181,7 +181,7 @@ class World:
 def runbook_of(world: World) -> Runbook:
     """Return the runbook of the lock that a refresh gives."""
     made = plan("multi-pool", [pool("default", RANGE, size=SIZE)], world.held(), pinning="node")
-    return calico(made, Site(made, TEMPLATES), Cut(size=1))
+    return calico(made, Site(made, TEMPLATES), Split(size=1))
 
 
 def documents(step: Step) -> list[dict]:  # type: ignore[type-arg]

@@ -52,15 +52,15 @@ from ipamc.cli.why import explain
 from ipamc.lock.consent import parse_consent
 from ipamc.lock.file import load as load_lock
 from ipamc.model.cilium.features import Capability
-from ipamc.model.cilium.support import Known
-from ipamc.model.cilium.versions import known, minors
+from ipamc.model.cilium.support import Basis
+from ipamc.model.cilium.versions import basis, minors
 from ipamc.model.cilium.versions import text as minor_text
 from ipamc.model.cluster import Version
 from ipamc.model.diagnostics import Diagnostic, Refused, Severity, Span, count
 from ipamc.model.lock import Consent
 from ipamc.pipeline import Compilation, Inputs, compile_cluster
 from ipamc.place.resize.decide import resizes
-from ipamc.place.resize.look import look
+from ipamc.place.resize.resize_rules import checked_decisions
 from ipamc.read.dump.read import read_dump
 from ipamc.read.locate import locate
 from ipamc.report import explanation
@@ -264,13 +264,13 @@ def _resized(
     pieces = [(f"dump/{name}", [text.encode()]) for name, text in dumps.items()]
     dump, warnings = read_dump(pieces, nodes=False)
     try:
-        looked, found = look(compile_cluster(given).plan, dump, given.today)
+        looked, found = checked_decisions(compile_cluster(given).plan, dump, given.today)
     except Refused as refused:
         raise Refused(locate((*warnings, *refused.diagnostics), given.sources)) from None
     produced["resize"] = resize_table(looked.rows, every=True)
     done = compile_cluster(replace(given, consent=replace(given.consent, resize=resizes(looked.rows))))
     later = replace(given, lock=done.lock.encode(), consent=Consent())
-    again, _ = look(compile_cluster(later).plan, dump, given.today)
+    again, _ = checked_decisions(compile_cluster(later).plan, dump, given.today)
     settled = compile_cluster(replace(later, consent=Consent(resize=resizes(again.rows))))
     assert (settled.lock, settled.files) == (done.lock, done.files), "a second look changes something"
     return done, locate((*warnings, *found), given.sources)
@@ -376,7 +376,7 @@ def _wanted(name: str) -> str:
 
 def _row(case: Case, version: Version, outcome: Outcome) -> str:
     """Write a line of want/minors."""
-    weakest = max((known(version, capability) for capability in case.shows), key=list(Known).index)
+    weakest = max((basis(version, capability) for capability in case.shows), key=list(Basis).index)
     codes = sorted({_short(each) for each in outcome.found})
     refused = any(each.severity is Severity.ERROR for each in outcome.found)
     return (

@@ -13,8 +13,8 @@ import pytest
 
 from ipamc.review.live.objects import CILIUM_NODE, reported_errors
 from ipamc.workspace import kubectl
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.kubectl import CiliumNodes, Kube, version_of
-from ipamc.workspace.trouble import Trouble
 
 WHOLE = 0.6
 """Seconds that the tests follow for, and that an answer takes which lasts as long."""
@@ -137,7 +137,7 @@ def test_what_cannot_be_read_at_the_end_is_said(server: Server) -> None:
         server.answers[kind].append({"complaint": "The connection to the server was refused"})
         del server.answers[kind][0]
     server.answers["limit=1"].insert(0, {"text": json.dumps({"metadata": {"resourceVersion": "5"}})})
-    with pytest.raises(Trouble, match="cannot be read: The connection to the server was refused"):
+    with pytest.raises(EnvironmentFailure, match="cannot be read: The connection to the server was refused"):
         server.follow(node("a"))
 
 

@@ -12,10 +12,10 @@ from ipamc.workspace import cluster_lock, disk, output, safe_read
 from ipamc.workspace.cluster_lock import LockedFolder, lock_folder
 from ipamc.workspace.clusters import find
 from ipamc.workspace.disk import read_lock
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.inputs import read_sources
 from ipamc.workspace.output import Changes, compare
 from ipamc.workspace.source import Disk
-from ipamc.workspace.trouble import Trouble
 
 
 @pytest.fixture(params=["handles", "paths"])
@@ -123,7 +123,7 @@ def test_the_lock_is_read_as_it_is_and_through_no_link(cluster: Path) -> None:
     assert read_lock("clusters/lab") == b"{}\r\n"
     (cluster / "ipam.lock").rename(cluster / "other")
     (cluster / "ipam.lock").symlink_to("other")
-    with pytest.raises(Trouble, match="is a link"):
+    with pytest.raises(EnvironmentFailure, match="is a link"):
         read_lock("clusters/lab")
 
 
@@ -148,7 +148,7 @@ def test_no_clusters_is_said_in_a_line(
     monkeypatch.chdir(tmp_path)
     if make:
         getattr(Path("clusters"), make)()
-    with pytest.raises(Trouble, match=said):
+    with pytest.raises(EnvironmentFailure, match=said):
         find()
 
 
@@ -252,7 +252,7 @@ def test_nothing_is_written_through_a_link(cluster: Path, link: str) -> None:
     (cluster / link).parent.mkdir(exist_ok=True)
     (cluster / link).symlink_to(outside.resolve())
     for act in (write, compare):
-        with pytest.raises(Trouble, match=f"{link} is a link"):
+        with pytest.raises(EnvironmentFailure, match=f"{link} is a link"):
             act("clusters/lab", "one\n", {"nodes/a.yaml": "a"})
     assert not files(outside)
     assert not (cluster / "ipam.lock").exists()
@@ -280,7 +280,7 @@ def test_a_path_that_leaves_the_tree_is_our_bug(cluster: Path, path: str) -> Non
 def test_one_run_at_a_time(cluster: Path) -> None:
     with (
         lock_folder("clusters/lab"),
-        pytest.raises(Trouble, match="another ipamc is at work"),
+        pytest.raises(EnvironmentFailure, match="another ipamc is at work"),
         lock_folder("clusters/lab"),
     ):
         pytest.fail("two runs in one folder")
@@ -299,7 +299,7 @@ def test_create_never_writes_over_anything(cluster: Path) -> None:
 
 def test_text_that_is_not_utf8_is_said_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"\xff")
-    with pytest.raises(Trouble, match="not UTF-8"):
+    with pytest.raises(EnvironmentFailure, match="not UTF-8"):
         disk.read_text(str(tmp_path / "a"))
     assert disk.read_text(str(tmp_path / "b")) == ""
 
@@ -309,7 +309,7 @@ def test_assets_are_found_in_a_checkout_and_in_an_installed_package(
 ) -> None:
     monkeypatch.setattr(disk, "__file__", str(tmp_path / "compiler/ipamc/workspace/disk.py"))
     (tmp_path / "compiler/ipamc").mkdir(parents=True)
-    with pytest.raises(Trouble, match="incomplete"):
+    with pytest.raises(EnvironmentFailure, match="incomplete"):
         disk.assets("schemas")
     put(tmp_path / "schemas/a.json", "checkout")
     assert disk.assets("schemas") == {"a.json": "checkout"}

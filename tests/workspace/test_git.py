@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ipamc.workspace import git, git_tree
-from ipamc.workspace.trouble import Trouble
+from ipamc.workspace.failure import EnvironmentFailure
 
 IDENTITY = ("-c", "user.name=n", "-c", "user.email=e@example.org")
 
@@ -66,9 +66,9 @@ def test_only_what_is_wanted_is_read(repository: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(git_tree, "LARGEST", 1_000)
     head = run(repository, "rev-parse", "HEAD")
     assert len(git_tree.files(str(repository), head, "a", lambda name: name.endswith("ml"))) == 4
-    with pytest.raises(Trouble, match=r"a/large.bin has 5,000 bytes, more than 1,000"):
+    with pytest.raises(EnvironmentFailure, match=r"a/large.bin has 5,000 bytes, more than 1,000"):
         files(repository, "a")
-    with pytest.raises(Trouble, match=r"a/large.bin has 5,000 bytes, more than 1,000"):
+    with pytest.raises(EnvironmentFailure, match=r"a/large.bin has 5,000 bytes, more than 1,000"):
         git.show(str(repository), "HEAD", "a/large.bin")
 
 
@@ -99,7 +99,7 @@ def test_a_file_that_the_caller_has_is_not_read(repository: Path) -> None:
 
     known = {"x.yaml": b"x\n", "deep/y.json": b"other"}
     assert git_tree.files(path, head, "a", wanted, known) == {"x.yaml": b"x\n", "deep/y.json": b""}
-    with pytest.raises(Trouble, match="this clone lacks a file of the commit"):
+    with pytest.raises(EnvironmentFailure, match="this clone lacks a file of the commit"):
         git_tree.files(path, head, "a", wanted, {"x.yaml": b"y\n"})
 
 
@@ -116,7 +116,7 @@ def test_all_files_together_have_a_limit(repository: Path, monkeypatch: pytest.M
         (repository / f"a/{name}.json").write_bytes(b"0" * 500)
     commit(repository)
     monkeypatch.setattr(git_tree, "TOTAL", 2_000)
-    with pytest.raises(Trouble, match=r"\.json has 500 bytes, more than"):
+    with pytest.raises(EnvironmentFailure, match=r"\.json has 500 bytes, more than"):
         files(repository, "a")
 
 
@@ -124,7 +124,9 @@ def test_all_files_together_have_a_limit(repository: Path, monkeypatch: pytest.M
 def test_a_link_to_anything_but_a_file_of_the_folder_is_refused(repository: Path, target: str) -> None:
     (repository / "a/odd.yaml").symlink_to(target)
     commit(repository)
-    with pytest.raises(Trouble, match=r"a/odd.yaml is a link that leads to no file in the cluster's folder"):
+    with pytest.raises(
+        EnvironmentFailure, match=r"a/odd.yaml is a link that leads to no file in the cluster's folder"
+    ):
         files(repository, "a")
 
 
@@ -133,7 +135,7 @@ def test_a_folder_that_is_a_link_is_refused(repository: Path, path: str) -> None
     run(repository, "mv", path, "elsewhere")
     (repository / path).symlink_to("elsewhere" if "/" not in path else "../elsewhere")
     commit(repository)
-    with pytest.raises(Trouble, match=f"{path} is a link, and no folder of clusters can be there"):
+    with pytest.raises(EnvironmentFailure, match=f"{path} is a link, and no folder of clusters can be there"):
         files(repository, "a/deep")
 
 
@@ -145,7 +147,7 @@ def test_folders_of_a_commit(repository: Path) -> None:
     assert git_tree.folders(str(repository), head, "") == ["a", "ab"]
     assert git_tree.folders(str(repository), head, "a") == ["deep", "link.yaml", "other"]
     assert git_tree.folders(str(repository), head, "nowhere") == []
-    with pytest.raises(Trouble, match=r"a/x.yaml is a file, and no folder"):
+    with pytest.raises(EnvironmentFailure, match=r"a/x.yaml is a file, and no folder"):
         git_tree.folders(str(repository), head, "a/x.yaml")
 
 
@@ -154,7 +156,7 @@ def test_a_file_of_a_commit(repository: Path) -> None:
     assert git.show(folder, "HEAD", "a/x.yaml") == b"x\n"
     assert git.show(folder, "HEAD", "a/gone.yaml") is None
     assert git.show(folder, "nothing", "a/x.yaml") is None
-    with pytest.raises(Trouble, match=r"a/link.yaml is a link"):
+    with pytest.raises(EnvironmentFailure, match=r"a/link.yaml is a link"):
         git.show(folder, "HEAD", "a/link.yaml")
 
 
@@ -176,13 +178,13 @@ def test_a_clone_that_lacks_files_is_an_error(
     clone = tmp_path_factory.mktemp("clone")
     options = [f"--filter={filtered}", "--no-checkout", f"file://{repository}"]
     subprocess.run(["git", "clone", "-q", *options, str(clone)], check=True)
-    with pytest.raises(Trouble, match=r"partial clone|git ls-tree in"):
+    with pytest.raises(EnvironmentFailure, match=r"partial clone|git ls-tree in"):
         git.show(str(clone), "HEAD", "a/x.yaml")
-    with pytest.raises(Trouble, match=r"partial clone|git ls-tree in"):
+    with pytest.raises(EnvironmentFailure, match=r"partial clone|git ls-tree in"):
         files(clone, "a")
 
 
 def test_outside_of_a_repository(tmp_path: Path) -> None:
     assert git.root(str(tmp_path)) is None
-    with pytest.raises(Trouble, match="is not in a git repository"):
+    with pytest.raises(EnvironmentFailure, match="is not in a git repository"):
         git.commit(str(tmp_path), "HEAD")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.rendered import Manifests
-from ipamc.workspace.trouble import Trouble
 
 
 def documents(text: str) -> list[dict[str, Any]]:
@@ -31,6 +31,6 @@ def test_objects_are_read_in_order_without_empty_documents() -> None:
 )
 def test_what_is_no_object_is_told_in_one_line(text: str, problem: str) -> None:
     """To compose nodes at such a depth ends the process with a segmentation fault."""
-    with pytest.raises(Trouble) as trouble:
+    with pytest.raises(EnvironmentFailure) as failure:
         documents(text)
-    assert str(trouble.value) == problem
+    assert str(failure.value) == problem

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ipamc.workspace import disk, inputs, safe_read
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.safe_read import link_on_the_way, refuse_way_out
-from ipamc.workspace.trouble import Trouble
 
 
 def bind(path: Path) -> None:
@@ -40,7 +40,7 @@ def test_what_is_not_read(
     Path("file").write_text("text")
     path = Path("bad")
     make(path)  # type: ignore[operator]  # a function of a path
-    with pytest.raises(Trouble, match=f"^bad {problem}: "):
+    with pytest.raises(EnvironmentFailure, match=f"^bad {problem}: "):
         disk.read_bytes("bad")
     assert not disk.is_same(path, b"text")
 
@@ -71,7 +71,7 @@ def test_an_input_is_compared_without_another_copy(tmp_path: Path, monkeypatch: 
     assert not inputs.is_source("nothing", ".", b"")
     Path("link").unlink()
     Path("link").symlink_to("/dev/zero")
-    with pytest.raises(Trouble, match="leaves the cluster's folder"):
+    with pytest.raises(EnvironmentFailure, match="leaves the cluster's folder"):
         inputs.is_source("link", ".", data)
 
 
@@ -79,7 +79,7 @@ def test_an_input_is_compared_without_another_copy(tmp_path: Path, monkeypatch: 
 def test_a_size_that_is_not_true_is_no_limit() -> None:
     """The kernel says that files of /proc have 0 bytes."""
     assert b"Name:" in (safe_read.read("/proc/self/status") or b"")
-    with pytest.raises(Trouble, match="has more than 5 bytes"):
+    with pytest.raises(EnvironmentFailure, match="has more than 5 bytes"):
         safe_read.read("/proc/self/status", 5)
 
 
@@ -104,7 +104,7 @@ def test_a_file_that_is_replaced_by_a_link_is_not_followed(
         with monkeypatch.context() as patch:
             patch.setattr(safe_read, "_FLAGS", flags)
             patch.setattr(os, "lstat", replaced)
-            with pytest.raises((Trouble, OSError)):
+            with pytest.raises((EnvironmentFailure, OSError)):
                 safe_read.read(str(path))
 
 
@@ -189,11 +189,11 @@ def test_files_are_not_written_out_of_the_work_tree(work_tree: Path) -> None:
     for path in ("report", "inside/report", "repository/report", "new/report", f"{work_tree}/../report"):
         assert disk.replace(path, "text")
     for path in ("outside/report", "outside/new/report", "clusters/itself/report"):
-        with pytest.raises(Trouble, match=r"is a link that leaves .*/real, so .* is not written"):
+        with pytest.raises(EnvironmentFailure, match=r"is a link that leaves .*/real, so .* is not written"):
             disk.replace(path, "text")
-        with pytest.raises(Trouble, match="is a link that leaves"):
+        with pytest.raises(EnvironmentFailure, match="is a link that leaves"):
             disk.create(path, "text")
-        with pytest.raises(Trouble, match="is a link that leaves"):
+        with pytest.raises(EnvironmentFailure, match="is a link that leaves"):
             refuse_way_out(str(work_tree / path))
     assert list((work_tree.parent / "outside").iterdir()) == [work_tree.parent / "outside/lab"]
 
@@ -204,7 +204,7 @@ def test_only_regular_files_are_written_over(tmp_path: Path, monkeypatch: pytest
     Path("link").symlink_to("file")
     os.mkfifo("pipe")
     for path in ("link", "pipe"):
-        with pytest.raises(Trouble, match=f"{path} is "):
+        with pytest.raises(EnvironmentFailure, match=f"{path} is "):
             disk.replace(path, "new")
     assert Path("file").read_text() == "old"
     os.link("file", "second name")

@@ -12,9 +12,9 @@ import pytest
 
 from ipamc.cli import main
 from ipamc.workspace import disk, git_tree
+from ipamc.workspace.failure import EnvironmentFailure, Misnamed
 from ipamc.workspace.revision import look_back
 from ipamc.workspace.source import Commit, Disk, Source
-from ipamc.workspace.trouble import Misnamed, Trouble
 from tests.support.two_nodes import CLUSTER
 
 BLUE, RED = "clusters/blue", "clusters/red"
@@ -86,7 +86,7 @@ def test_a_cluster_that_a_commit_does_not_have(commit: Commit) -> None:
     assert Disk().has("clusters/green")
     assert not commit.has("clusters/green")
     assert commit.lock("clusters/green").text is None
-    with pytest.raises(Trouble, match="HEAD has no files of clusters/green"):
+    with pytest.raises(EnvironmentFailure, match="HEAD has no files of clusters/green"):
         commit.inputs("clusters/green")
     assert look_back("HEAD", ["green"]).notes == ("green: not in HEAD, left out",)
     with pytest.raises(Misnamed, match="there is no cluster 'white'"):

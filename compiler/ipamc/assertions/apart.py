@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ipamc.assertions import assertion_rules as rules
 from ipamc.assertions.assertion_rules import Shared, Wrong
 from ipamc.assertions.blocks import Judgement, no_nodes, no_nodes_of
-from ipamc.assertions.subjects import Group, Subjects
+from ipamc.assertions.subjects import NodeGroup, Subjects
 from ipamc.model.address_sets import by_block, nested
 from ipamc.model.assertion import Apart, Assertion
 from ipamc.model.cidr import Block
@@ -26,7 +26,7 @@ class Aparts:
 
     def __init__(self, subjects: Subjects) -> None:
         self._subjects = subjects
-        self._groups: dict[_Key, Sequence[tuple[str, Sequence[Group]]]] = {}
+        self._groups: dict[_Key, Sequence[tuple[str, Sequence[NodeGroup]]]] = {}
         self._nodes: dict[_Key, int] = {}
         self._shared: dict[tuple[_Key, int, int, bool], Sequence[Shared]] = {}
 
@@ -66,7 +66,7 @@ class Aparts:
         self._subjects.count(1 + len(result))
         return result
 
-    def _prefixes(self, key: _Key, family: int, length: int, *, leaving: bool) -> Iterator[_Prefix]:
+    def _prefixes(self, key: _Key, family: int, length: int, *, leaving: bool) -> Iterator[_GroupPrefix]:
         for number, (name, groups) in enumerate(self._groups[key]):
             self._subjects.count(len(groups))
             for group in groups:
@@ -77,7 +77,7 @@ class Aparts:
                     yield from found
 
 
-class _Prefix(NamedTuple):
+class _GroupPrefix(NamedTuple):
     """A prefix of the length that is kept apart, or a larger block, with the first block of a group there."""
 
     block: Block
@@ -86,16 +86,18 @@ class _Prefix(NamedTuple):
     line: Line
 
 
-def _of_group(lines: Sequence[Line], family: int, length: int, number: int, name: str) -> Iterator[_Prefix]:
+def _of_group(
+    lines: Sequence[Line], family: int, length: int, number: int, name: str
+) -> Iterator[_GroupPrefix]:
     """Yield each prefix in which the lines have a block, once: O(log n) for each."""
     at = bisect.bisect_left(lines, Block(family, 0, 0), key=by_block)
     while at < len(lines) and lines[at].block.family == family:
         block = lines[at].block.widened(length)
-        yield _Prefix(block, number, name, lines[at])
+        yield _GroupPrefix(block, number, name, lines[at])
         at = bisect.bisect_left(lines, Block(family, block.last + 1, 0), at, key=by_block)
 
 
-def _shared(prefixes: Iterable[_Prefix]) -> Iterator[Shared]:
+def _shared(prefixes: Iterable[_GroupPrefix]) -> Iterator[Shared]:
     """Yield each prefix that two groups have, or that lies in a larger block of another group, once."""
     seen: set[Block] = set()
     for prefix, around in nested(prefixes, operator.itemgetter(0)):

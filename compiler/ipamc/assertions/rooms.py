@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ipamc.assertions import assertion_rules as rules
 from ipamc.assertions.blocks import Judgement, no_nodes, no_nodes_of
-from ipamc.assertions.subjects import Group, Subjects, TooMany
+from ipamc.assertions.subjects import NodeGroup, Subjects, TooMany
 from ipamc.law.change import last_day
 from ipamc.model.assertion import Assertion, Room
 from ipamc.model.cidr import Block
@@ -21,7 +21,7 @@ from ipamc.model.diagnostics import Related, count
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import State
 from ipamc.model.plan import Demand, Offer, Want
-from ipamc.model.pool_words import more_room, never, range_for
+from ipamc.model.pool_words import more_room, range_for, why_only_pins
 from ipamc.model.wording import cut, shown
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.newcomers import Newcomers
@@ -104,7 +104,7 @@ class Rooms:
 
     def _kinds(self, asserts: Room) -> Iterator[_Kind]:
         """Yield the kinds of nodes of a test, each once, in order of value and name."""
-        by_value: Mapping[str, Sequence[Group]]
+        by_value: Mapping[str, Sequence[NodeGroup]]
         if asserts.each:
             by_value = self._subjects.by_value(asserts.each, asserts.selector)
         else:
@@ -185,7 +185,10 @@ class Rooms:
             return Judgement(1, "pool", "pools", ())
         why, way_out = f"pool {pool.name} is full then", self._way_out((pool,), asserts.nodes - room)
         if pool.disabled:
-            why, way_out = f"pool {pool.name} {never(pool)}", "let it give out blocks again: disabled: false"
+            why, way_out = (
+                f"pool {pool.name} {why_only_pins(pool)}",
+                "let it give out blocks again: disabled: false",
+            )
             if pool.pods_only:
                 way_out = "remove the test: only pods get addresses of the pool"
             if pool.follows:

@@ -28,7 +28,7 @@ class TooMany(Exception):  # noqa: N818 - a limit, not a failure of ipamc
     """The tests cannot be run in bounded time; the first argument says what there is too much of."""
 
 
-class Group(Struct, kw_only=True, eq=False):
+class NodeGroup(Struct, kw_only=True, eq=False):
     """Nodes that the same selectors select, with the same values of the labels of `each`."""
 
     values: Mapping[str, str]
@@ -59,7 +59,7 @@ class Subjects:
             if line.state is State.PENDING:
                 self._pending.setdefault(line.node, []).append(line)
         selectors = {id(selector): selector for test in plan.cluster.tests for selector in _selectors(test)}
-        self._by_selector: dict[int, list[Group]] = {number: [] for number in selectors}
+        self._by_selector: dict[int, list[NodeGroup]] = {number: [] for number in selectors}
         self._lines: dict[int, Lines] = {}
         self._kinds: dict[int, Sequence[Want]] = {}
         self._wants: dict[str, Want] = {}
@@ -68,12 +68,12 @@ class Subjects:
         labels = frozenset(some.each for some in kinds if isinstance(some, Room | Apart) and some.each)
         self._groups = self._grouped(list(selectors.values()), labels) if selectors or labels else []
 
-    def _grouped(self, selectors: Sequence[Selector], labels: frozenset[str]) -> list[Group]:
+    def _grouped(self, selectors: Sequence[Selector], labels: frozenset[str]) -> list[NodeGroup]:
         index = SelectorIndex(selectors)
         keys = labels.union(*(selector.keys for selector in selectors))
         named = frozenset().union(*(selector.names for selector in selectors))
-        projected: dict[object, Group] = {}
-        groups: dict[object, Group] = {}
+        projected: dict[object, NodeGroup] = {}
+        groups: dict[object, NodeGroup] = {}
         pairs = 0
         for want in self.plan.wants:
             node = want.node
@@ -88,7 +88,7 @@ class Subjects:
                 key = numbers, tuple(sorted(values.items()))
                 group = groups.get(key)
                 if group is None:
-                    group = groups[key] = Group(values=values, wants=[])
+                    group = groups[key] = NodeGroup(values=values, wants=[])
                     for number in numbers:
                         self._by_selector[id(selectors[number])].append(group)
                     pairs += len(numbers)
@@ -101,7 +101,7 @@ class Subjects:
                 )
         return list(groups.values())
 
-    def of(self, selector: Selector | None) -> Sequence[Group]:
+    def of(self, selector: Selector | None) -> Sequence[NodeGroup]:
         """Return the groups that a selector selects; None selects all groups."""
         return self._groups if selector is None else self._by_selector[id(selector)]
 
@@ -119,7 +119,7 @@ class Subjects:
         self._names += len(known)
         return nearest(word, known) if self._names <= MOST_NAMES else ""
 
-    def by_value(self, label: str, selector: Selector | None = None) -> Mapping[str, Sequence[Group]]:
+    def by_value(self, label: str, selector: Selector | None = None) -> Mapping[str, Sequence[NodeGroup]]:
         """Return the groups of a selector by their value of a label that some test has in `each`, in order.
         Groups without the label are omitted. Without a selector all groups, in O(1).
         """
@@ -130,14 +130,14 @@ class Subjects:
         return _by_value((group.values[label], group) for group in groups if label in group.values)
 
     @cached_property
-    def _by_label(self) -> dict[str, dict[str, list[Group]]]:
-        found: dict[str, list[tuple[str, Group]]] = {}
+    def _by_label(self) -> dict[str, dict[str, list[NodeGroup]]]:
+        found: dict[str, list[tuple[str, NodeGroup]]] = {}
         for group in self._groups:
             for label, value in group.values.items():
                 found.setdefault(label, []).append((value, group))
         return {label: _by_value(items) for label, items in found.items()}
 
-    def kinds(self, group: Group) -> Sequence[Want]:
+    def kinds(self, group: NodeGroup) -> Sequence[Want]:
         """Return a node of each kind, the first by name; nodes of a kind are equal for pools' selectors.
         A pinned node is a kind of its own. O(nodes) the first time.
         """
@@ -148,7 +148,7 @@ class Subjects:
             found = self._kinds[id(group)] = list(firsts.values())
         return found
 
-    def lines(self, group: Group) -> Lines:
+    def lines(self, group: NodeGroup) -> Lines:
         """Return the blocks of a group. O(n log n) the first time."""
         found = self._lines.get(id(group))
         if found is None:
@@ -209,8 +209,8 @@ class Subjects:
         return self._wants.get(node)
 
 
-def _by_value(items: Iterable[tuple[str, Group]]) -> dict[str, list[Group]]:
-    found: dict[str, list[Group]] = {}
+def _by_value(items: Iterable[tuple[str, NodeGroup]]) -> dict[str, list[NodeGroup]]:
+    found: dict[str, list[NodeGroup]] = {}
     for value, group in items:
         found.setdefault(value, []).append(group)
     return dict(sorted(found.items()))

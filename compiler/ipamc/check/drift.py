@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from ipamc.check.evidence import PAIRS, cidr_texts, which_case
+from ipamc.check.evidence import PAIRS, cidr_texts, mismatch_advice
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.cluster import CiliumNode, Mode, Node
 from ipamc.model.diagnostics import Diagnostic, Related, and_others, count, error, several, warning
 from ipamc.model.evidence import Evidence
 from ipamc.model.follows import address_for
-from ipamc.model.ownership import Law, Ownership
+from ipamc.model.ownership import Ownership, OwnershipRules
 from ipamc.model.plan import Origin, Plan, ShownBlock
 
 
@@ -21,12 +21,12 @@ def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
     cluster = plan.cluster
     if cluster.mode is not Mode.KUBERNETES and cluster.patch_nodes != "podCIDRs":
         return
-    law = Law(cluster, plan.lock.lines, plan.operator_pools)
+    ownership = OwnershipRules(cluster, plan.lock.lines, plan.operator_pools)
     by_severity: dict[Make, list[Node]] = {warning: [], error: []}
     for node in cluster.nodes:
         if node.pod_cidrs and _wanted(plan, node) != node.pod_cidrs:
             shown = [ShownBlock(block, node.name, node.at) for block in node.pod_cidrs]
-            by_severity[_severity(law.strays(shown))].append(node)
+            by_severity[_severity(ownership.strays(shown))].append(node)
     for make, some in by_severity.items():
         if not some:
             continue
@@ -56,7 +56,7 @@ def _which_case(plan: Plan, node: str) -> str:
     blocks = [line.block for line in plan.held.get(node, ())]
     returned = [block for block in blocks if plan.origins.get(block) is Origin.RETURNED]
     if not returned:
-        return which_case(plan.lock)
+        return mismatch_advice(plan.lock)
     release = f"ipamc lock {plan.cluster.name} {' '.join(f'--release {block}' for block in returned)}"
     away = f"if {node} was away, and runs with what it shows: {release}"
     return f"{away}; if this dump is of another cluster, replace it; else "
@@ -73,7 +73,7 @@ def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
     cluster = plan.cluster
     if not cluster.cilium_nodes:
         return
-    law = Law(cluster, plan.lock.lines, plan.operator_pools)
+    ownership = OwnershipRules(cluster, plan.lock.lines, plan.operator_pools)
     evidence = Evidence(cluster, plan.lock.lines)
     nodes = {node.name: node for node in cluster.nodes}
     by_severity: dict[Make, list[tuple[Node, CiliumNode, list[ShownBlock]]]] = {warning: [], error: []}
@@ -81,7 +81,7 @@ def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
         found = nodes.get(seen.name)
         if found is None or (cluster.mode is Mode.KUBERNETES and found.pod_cidrs):
             continue  # no node's block, or the Node counts
-        differ = [pair for pair in law.strays(evidence.by(seen)) if pair[1] in SEVERITY]
+        differ = [pair for pair in ownership.strays(evidence.by(seen)) if pair[1] in SEVERITY]
         if differ:
             by_severity[_severity(differ)].append((found, seen, [shown for shown, _ in differ]))
     for make, some in by_severity.items():
@@ -99,7 +99,7 @@ def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
         drain = f"drain {name}, run kubectl delete ciliumnode {name}, {restart}"
         if make is error:
             fix = f"{_which_case(plan, name)}{drain}"
-        elif Ownership.OWN in map(law.of, evidence.by(seen)):
+        elif Ownership.OWN in map(ownership.of, evidence.by(seen)):
             fix = f"apply, and export its CiliumNode again; if it shows that then: {drain}"
         else:
             refresh = f"ipamc import {cluster.name} --refresh dump.json, with a new dump"

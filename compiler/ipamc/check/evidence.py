@@ -15,7 +15,7 @@ from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node
 from ipamc.model.diagnostics import Diagnostic, Related, Span, and_others, error, names, several, warning
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Consent, Line, Lock, State
-from ipamc.model.ownership import Law, Ownership
+from ipamc.model.ownership import Ownership, OwnershipRules
 from ipamc.model.plan import NodeState, ShownBlock
 
 PAIRS = 4
@@ -41,7 +41,7 @@ def node_and_cilium_node_differ(cluster: Cluster, lines: Sequence[Line]) -> Iter
     """IPC0506: a Node and its CiliumNode show the same blocks."""
     if not cluster.cilium_nodes or not pod_cidrs_count(cluster):
         return
-    seen, law = cluster.cilium_nodes_by_name, Law(cluster, lines)
+    seen, ownership = cluster.cilium_nodes_by_name, OwnershipRules(cluster, lines)
     differ = [
         (node, other)
         for node in cluster.nodes
@@ -49,7 +49,7 @@ def node_and_cilium_node_differ(cluster: Cluster, lines: Sequence[Line]) -> Iter
         and (other := seen.get(node.name))
         and other.blocks
         and sorted(node.pod_cidrs) != sorted(other.blocks)
-        and any(_differ(law, node, other, family) for family in cluster.families)
+        and any(_differ(ownership, node, other, family) for family in cluster.families)
     ]
     if not differ:
         return
@@ -68,13 +68,15 @@ def node_and_cilium_node_differ(cluster: Cluster, lines: Sequence[Line]) -> Iter
     yield error("IPC0506", node.at, message, also=also, help=fix)
 
 
-def _differ(law: Law, node: Node, other: CiliumNode, family: int) -> bool:
+def _differ(ownership: OwnershipRules, node: Node, other: CiliumNode, family: int) -> bool:
     """Return whether two objects show different blocks of a family, other than by a move in progress."""
     both = (node.pod_cidrs, other.blocks)
     one, two = ({block for block in blocks if block.family == family} for blocks in both)
     if one == two:
         return False
-    mine, theirs = ({law.of(ShownBlock(block, node.name, node.at)) for block in its} for its in (one, two))
+    mine, theirs = (
+        {ownership.of(ShownBlock(block, node.name, node.at)) for block in its} for its in (one, two)
+    )
     is_moving = Ownership.FORMER in mine | theirs <= {Ownership.OWN, Ownership.FORMER}
     return not (is_moving and ({Ownership.OWN} in (mine, theirs) or not (mine and theirs)))
 
@@ -85,7 +87,7 @@ class Unknown(NamedTuple):
     node: Node
     shown: tuple[ShownBlock, ...]
     """The blocks that its object shows, although they do not contain its addresses in use."""
-    told: tuple[ShownBlock, ...]
+    inferred: tuple[ShownBlock, ...]
     """The blocks around its addresses in use."""
 
 
@@ -96,13 +98,13 @@ def block_unknown(
     if not unknown:
         return
     first, lock = unknown[0].node, f"ipamc lock {cluster.name}"
-    told = [f"{shown.block} of {shown.node}" for each in unknown for shown in each.told]
+    inferred = [f"{shown.block} of {shown.node}" for each in unknown for shown in each.inferred]
     shows = [f"{shown.block} of {shown.node}" for each in unknown for shown in each.shown]
     what = "without a line in the lock, whose blocks are not known"
     message = several([each.node.name for each in unknown], "running node", what)
-    message += f"; addresses in use tell {names(told)}" if told else ""
+    message += f"; addresses in use tell {names(inferred)}" if inferred else ""
     message += f", and no address in use is in {names(shows)}, which the input shows" if shows else ""
-    adopt = f"to take over what the addresses tell: {lock} --adopt-pods all; " if told else ""
+    adopt = f"to take over what the addresses tell: {lock} --adopt-pods all; " if inferred else ""
     none = f"if they have no pods of Cilium's yet: {lock} --no-pods all, or NODE for each"
     yield error("IPC0434", first.at, message, help=f"{_add_to_input(cluster, first, dumped)}{adopt}{none}")
 
@@ -222,7 +224,7 @@ def in_one_block(one: ShownBlock, other: ShownBlock, block: Block) -> Diagnostic
     return error("IPC0437", other.at, message, also=[Related(one.at, f"CiliumNode {one.node}")], help=fix)
 
 
-def which_case(lock: Lock) -> str:
+def mismatch_advice(lock: Lock) -> str:
     """Return the beginning of a fix: the possible relations of evidence and lock."""
     live = ", write the CIDRs of the live CiliumPodIPPools first and as they are"
     pools = live if lock.mode is Mode.MULTI_POOL else ""
@@ -244,7 +246,7 @@ def already_given(
         fix = f"{gone}; if it runs: add it to the inventory, and drain one of the two"
     else:
         drain = "drain the other, delete its Node and CiliumNode, and let it join again"
-        fix = f"{which_case(lock)}find out which of the two nodes uses it; {drain}"
+        fix = f"{mismatch_advice(lock)}find out which of the two nodes uses it; {drain}"
     goes, wait = _goes(cluster, shown.node, line.node)
     message = f"node {shown.node} shows {block}, which overlaps {line.block} {state} {line.node}{goes}"
     also = [Related(line_at(lock, line, otherwise=shown.at), f"{state} {line.node} here")]

@@ -78,7 +78,9 @@ def command(
 def audited(
     folder: str, files: Sequence[str], applied: str | None, routes: Sequence[str] = ()
 ) -> tuple[Located, ...]:
-    """Return the findings of an audit, located, in order of place. Raises Refused, Trouble, OSError."""
+    """Return the findings of an audit, located, in order of place.
+    Raises Refused, EnvironmentFailure, OSError.
+    """
     from ipamc.model.gc_pause import paused_collector
     from ipamc.read.locate import locate
     from ipamc.review.audit import audit, refused

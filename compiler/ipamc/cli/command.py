@@ -97,7 +97,7 @@ class Verb(_Helped):
         except click.ClickException:
             raise
         except Exception as problem:
-            from ipamc.workspace.trouble import Misnamed
+            from ipamc.workspace.failure import Misnamed
 
             if isinstance(problem, Misnamed):
                 raise NoCluster(str(problem), problem.word, ctx) from None

@@ -60,7 +60,7 @@ def command(
 def _merges_as_text() -> bool:
     """Return whether .gitattributes names the merge driver for locks, and git's configuration lacks it."""
     from ipamc.workspace import disk
-    from ipamc.workspace.trouble import Trouble
+    from ipamc.workspace.failure import EnvironmentFailure
 
     try:
         if f"merge={DRIVER}" not in disk.read_text(".gitattributes"):
@@ -69,5 +69,5 @@ def _merges_as_text() -> bool:
 
         top = git.root(".")
         return top is not None and not git.has_driver(top, DRIVER)
-    except (Trouble, OSError, UnicodeDecodeError):  # the compile is done already
+    except (EnvironmentFailure, OSError, UnicodeDecodeError):  # the compile is done already
         return False

@@ -14,7 +14,7 @@ from ipamc.cli.terminal import progress, show
 from ipamc.workspace import disk
 
 if TYPE_CHECKING:
-    from ipamc.review.netbox import NetBoxImport, NetBoxPrefix, Prefix
+    from ipamc.review.netbox import ExportedPrefix, NetBoxImport, NetBoxPrefix
 
 _OURS = frozenset({"id", "prefix", "status", "description"})  # columns that the export fills
 
@@ -109,7 +109,7 @@ def command(
         if existing is not None:
             with progress("reading what NetBox has"):
                 there = netbox.read_export(load_table(existing, netbox.COLUMNS))
-        found: list[tuple[str, str, Sequence[Prefix]]] = []
+        found: list[tuple[str, str, Sequence[ExportedPrefix]]] = []
         around: set[str] = set()
         for folder in source.folders:
             with problems.of(folder):

@@ -23,13 +23,13 @@ from ipamc.cli.options import Function
 from ipamc.cli.terminal import colour, say, show
 from ipamc.model.diagnostics import At, Diagnostic, Located, Refused, Span, located, names
 from ipamc.report.findings import NAMES, format_of, report
-from ipamc.report.findings.content import Checked, Failure, Rule, span_of, with_spans
+from ipamc.report.findings.content import Checked, Failure, RuleText, span_of, with_spans
 from ipamc.report.terminal_text import harmless, harmless_json, tally, visible
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import name_of
+from ipamc.workspace.failure import one_line
 from ipamc.workspace.safe_read import refuse_way_out
 from ipamc.workspace.signals import ENDS
-from ipamc.workspace.trouble import one_line
 
 _KEY = "ipamc.cli.findings"
 
@@ -246,10 +246,10 @@ def _text(
             replace(test, at=span(test.at), findings=tuple([located(each, span) for each in test.findings]))
             for test in checked
         ]
-    rules: dict[str, Rule] = {}
+    rules: dict[str, RuleText] = {}
     if chosen.rules:
         from ipamc.catalogue import catalogue
 
         entries = catalogue(disk.assets("rules"))
-        rules = {code: Rule(entry.title, entry.text) for code, entry in entries.items()}
+        rules = {code: RuleText(entry.title, entry.text) for code, entry in entries.items()}
     return report(findings, name, colour=colour, failures=failures, checked=checked, rules=rules)

@@ -35,12 +35,12 @@ def command(*, style: str) -> int:
     from ipamc.report.resource_list import compiled, dumps, published, results
     from ipamc.workspace.disk import assets, read_stdin
     from ipamc.workspace.environment import today
-    from ipamc.workspace.trouble import Trouble
+    from ipamc.workspace.failure import EnvironmentFailure
 
     try:
         came = read_resource_list(read_stdin())
     except NotAResourceList as problem:
-        raise Trouble(str(problem)) from None
+        raise EnvironmentFailure(str(problem)) from None
     except Unreadable as problem:
         print_findings(problem.diagnostics, style)
         return REFUSED
@@ -67,7 +67,7 @@ def command(*, style: str) -> int:
         print_findings(findings, style)
         return REFUSED
     if came.writes and not came.state_path and compilation.lock != data.get(LOCK, ""):
-        raise Trouble(
+        raise EnvironmentFailure(
             "lock: write needs files, which kpt tells and kustomize does not: what is given out now would be "
             "kept nowhere, and the next run would give it to others; omit it, and run ipamc lock"
         )

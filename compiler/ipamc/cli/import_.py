@@ -21,14 +21,14 @@ from ipamc.model.progress import phase
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.environment import today, utc
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.inputs import create_cluster, source_paths, update_cluster
 from ipamc.workspace.safe_read import refuse_links
 from ipamc.workspace.spaces import not_space
-from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
     from ipamc.importing.bring_in import Options
-    from ipamc.importing.prefixes import Plan
+    from ipamc.importing.prefixes import PlannedPools
     from ipamc.model.dump import Dump
 
 _OF_THE_DUMP = "IPC0540"
@@ -198,7 +198,7 @@ def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> 
     (outcome,) = compile_all([ClusterRun(folder=folder, today=today(), dumped=dump.kinds)], 1)
     found = (each for each in outcome.findings if each.code != _OF_THE_DUMP)
     both: Outcome = replace(outcome, findings=(*warnings, *imported.findings, *found))
-    if not (outcome.done or outcome.trouble):
+    if not (outcome.done or outcome.failed):
         line = "refused: the files are there, and neither a lock nor anything rendered"
         both = replace(both, line=line)
     code = conclude([both], style)
@@ -206,7 +206,7 @@ def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> 
     if code == DONE:
         above = PurePath(folder).parent.as_posix()
         say(f"next: read {folder}/, then commit it: git add .gitattributes {above} && git commit")
-    elif not outcome.trouble:
+    elif not outcome.failed:
         where = f"in {folder}/ or in the cluster"
         say(f"next: decide what is refused, {where}, then run: ipamc compile {cluster}")
     return code
@@ -236,8 +236,8 @@ def _refresh(
             texts = refresh(there, folder, dump, past, sources=sources, labels=labels, rebuilt=rebuilt)
     except Refused as refused:
         raise Refused(locate(refused.diagnostics, sources)) from None
-    told = locate([*about_nodes(there, folder, dump), *inside_ranges(there, dump)], sources)
-    print_findings([*warnings, *told], style)
+    about = locate([*about_nodes(there, folder, dump), *inside_ranges(there, dump)], sources)
+    print_findings([*warnings, *about], style)
     found = changes(there, dump, labels)
     changed = update_cluster(folder, texts)
     _say_files(folder, texts, changed)
@@ -282,7 +282,7 @@ def _planned(cluster: str, file: str, sizes: tuple[int, ...], style: str) -> int
     refuse_links(folder)
     for path, text in sorted((f"{folder}/{each}", text) for each, text in files.items()):
         if not disk.create(path, text):
-            raise Trouble(f"{path} is there already, and was not a moment ago: run it again")
+            raise EnvironmentFailure(f"{path} is there already, and was not a moment ago: run it again")
         say(f"{path}: written")
     if not is_there:
         prepare(folder)
@@ -295,7 +295,7 @@ def _planned(cluster: str, file: str, sizes: tuple[int, ...], style: str) -> int
     return DONE
 
 
-def _first_files(folder: str, name: str, plan: Plan) -> dict[str, str]:
+def _first_files(folder: str, name: str, plan: PlannedPools) -> dict[str, str]:
     """Return the files of a new cluster. Raises Refused where its pools do not fit together."""
     from ipamc.check import check
     from ipamc.importing.files import POOLS, pools_text
@@ -315,7 +315,7 @@ def _first_files(folder: str, name: str, plan: Plan) -> dict[str, str]:
     return files
 
 
-def _additions(folder: str, plan: Plan) -> tuple[dict[str, str], Sequence[Diagnostic]]:
+def _additions(folder: str, plan: PlannedPools) -> tuple[dict[str, str], Sequence[Diagnostic]]:
     """Return the files to add to a cluster, and the differences between its pools and the plan.
     Raises Refused where a compile would refuse the cluster with these pools.
     """
@@ -337,7 +337,9 @@ def _additions(folder: str, plan: Plan) -> tuple[dict[str, str], Sequence[Diagno
         files = {POOLS: pools_text(drafts)}
     sources = {f"{folder}/{file}": text.encode() for file, text in files.items()}
     if clash := sorted(sources.keys() & inputs.sources.keys()):
-        raise Trouble(f"{clash[0]} is there already, without the pool that it would have: rename it")
+        raise EnvironmentFailure(
+            f"{clash[0]} is there already, without the pool that it would have: rename it"
+        )
     try:
         load_cluster(replace(inputs, sources={**inputs.sources, **sources}))
     except Refused:

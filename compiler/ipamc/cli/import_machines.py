@@ -9,9 +9,9 @@ from ipamc.cli.findings import print_findings
 from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import Refused, count, names
 from ipamc.workspace.clusters import find
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.inputs import update_cluster
 from ipamc.workspace.spaces import not_space
-from ipamc.workspace.trouble import Trouble
 
 
 def plan_machines(cluster: str, files: Sequence[str], labels: Sequence[str], style: str) -> int:
@@ -39,7 +39,7 @@ def plan_machines(cluster: str, files: Sequence[str], labels: Sequence[str], sty
             new = additions(found, there, path)
         text = extended(path, sources.get(path), new.nodes) if new.nodes else sources.get(path, b"")
         if text is None:
-            raise Trouble(
+            raise EnvironmentFailure(
                 f"{path} is no list of nodes to which lines can be added: rename it, and run this again"
             )
         sources = {**sources, path: text} if new.nodes else sources
@@ -47,7 +47,9 @@ def plan_machines(cluster: str, files: Sequence[str], labels: Sequence[str], sty
     except Refused as refused:
         raise Refused(locate(refused.diagnostics, sources)) from None
     if len(after.nodes) != len(there.nodes) + len(new.nodes):
-        raise Trouble(f"{path} is not as it is read with more lines: rename it, and run this again")
+        raise EnvironmentFailure(
+            f"{path} is not as it is read with more lines: rename it, and run this again"
+        )
     print_findings(locate(new.findings, inputs.sources), style)
     texts = {FILE: text.decode()} if new.nodes else {}
     changed = update_cluster(folder, texts)

@@ -11,10 +11,10 @@ from ipamc.cli.command import DONE, Verb
 from ipamc.cli.terminal import say
 from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import folder_of, name_of
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.inputs import read_sources
 from ipamc.workspace.safe_read import refuse_links
 from ipamc.workspace.spaces import not_space
-from ipamc.workspace.trouble import Trouble
 
 SCHEMAS = ".schemas"  # beside the clusters: a folder whose name starts with a dot is not a cluster
 
@@ -178,7 +178,7 @@ def _start(cluster: str) -> None:
     for path, content in ((f"{folder}/{file}", files[file]) for file in FILES if not has[file]):
         if not disk.create(path, content):
             then = f"rename it, and run ipamc init {cluster} again"
-            raise Trouble(f"{path} is there, and has no Cluster: {then}")
+            raise EnvironmentFailure(f"{path} is there, and has no Cluster: {then}")
         say(f"{path}: written")
     for file in FILES:
         if has[file]:

@@ -11,7 +11,7 @@ from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import names
 from ipamc.report.terminal_text import visible
 from ipamc.workspace import disk, git
-from ipamc.workspace.trouble import Trouble
+from ipamc.workspace.failure import EnvironmentFailure
 
 
 @click.command("merge-driver", cls=Verb)
@@ -65,17 +65,17 @@ def merge(*, rev: str) -> int:
     from ipamc.cli.ci.matrix import there
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
     from ipamc.workspace.environment import today
-    from ipamc.workspace.revision import known, require_top
+    from ipamc.workspace.revision import commit_named, require_top
 
     require_top()
-    commit = known(".", rev)
+    commit = commit_named(".", rev)
     if git.merge_base(".", commit, "HEAD") == commit:
         say(f"{rev} is merged already")
         return DONE
     if not git.is_clean("."):
-        raise Trouble("there are uncommitted changes: commit or stash them first")
+        raise EnvironmentFailure("there are uncommitted changes: commit or stash them first")
     if problem := git.begin_merge(".", commit):
-        raise Trouble(f"git cannot merge {rev}: {problem}")
+        raise EnvironmentFailure(f"git cannot merge {rev}: {problem}")
     finished = False
     try:
         # One side of rendered files is taken, which the compile writes again. Locks stay: `onto` reads
@@ -85,7 +85,7 @@ def merge(*, rev: str) -> int:
             rf"{disk.CLUSTERS}/[^/]+/(?:{re.escape(disk.LOCK)}|{disk.RENDERED}/.+)"
         ).fullmatch
         if others := sorted(path for path in unmerged if not generated(path)):
-            raise Trouble(f"a person must decide, both sides changed: {names(others)}")
+            raise EnvironmentFailure(f"a person must decide, both sides changed: {names(others)}")
         rendered = {path: sides for path, sides in unmerged.items() if not path.endswith(f"/{disk.LOCK}")}
         for side in (2, 3):  # ours, if there is one, else theirs
             if paths := [path for path, sides in rendered.items() if (2 in sides) == (side == 2)]:

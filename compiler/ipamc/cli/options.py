@@ -104,18 +104,18 @@ def write_option(help: str, **more: Any) -> Callable[[Function], Function]:
 
 def clusters_of(clusters: tuple[str, ...], listed: str | None) -> tuple[str, ...]:
     """Return the clusters that were named, or those of the file of `clusters_from_option`.
-    A file without names is refused: no cluster must not mean all of them. Raises Trouble.
+    A file without names is refused: no cluster must not mean all of them. Raises EnvironmentFailure.
     """
     if listed is None:
         return clusters
     if clusters:
         raise click.UsageError("name clusters, or give --clusters-from: both are too many")
     from ipamc.workspace.disk import read_argument
-    from ipamc.workspace.trouble import Trouble
+    from ipamc.workspace.failure import EnvironmentFailure
 
     found = tuple(line for line in read_argument(listed).split("\n") if line)
     if not found:
-        raise Trouble(f"{listed} names no cluster: write a folder or a name on each line")
+        raise EnvironmentFailure(f"{listed} names no cluster: write a folder or a name on each line")
     return found
 
 

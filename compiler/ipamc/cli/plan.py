@@ -26,8 +26,8 @@ from ipamc.report.findings.content import Failure
 from ipamc.review import GATES
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import clusters_folder, find, folder_of, name_of
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.safe_read import refuse_links
-from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
     from ipamc.address_space import Neighbours
@@ -209,7 +209,7 @@ def command(  # noqa: PLR0913 - an argument for each option
 
 
 def _clusters(given: tuple[str, ...], base: str | None) -> tuple[list[str], Base]:
-    from ipamc.workspace.plan_base import Base, look
+    from ipamc.workspace.plan_base import Base, find_base
     from ipamc.workspace.source import Disk
 
     if base is None:
@@ -221,9 +221,9 @@ def _clusters(given: tuple[str, ...], base: str | None) -> tuple[list[str], Base
         refuse_links(clusters_folder())
         try:
             folders = find(())
-        except Trouble:  # the last cluster may have been deleted
+        except EnvironmentFailure:  # the last cluster may have been deleted
             folders = []
-    before = look(base, folders, [folder_of(name_of(text)) for text in missing] if given else None)
+    before = find_base(base, folders, [folder_of(name_of(text)) for text in missing] if given else None)
     known = {*before.deleted, *before.renamed.values()}
     if unknown := [text for text in missing if folder_of(name_of(text)) not in known]:
         find(unknown)  # raises, with the names that exist

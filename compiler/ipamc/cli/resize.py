@@ -44,7 +44,7 @@ def command(*, cluster: str, files: tuple[str, ...], every: bool, output: str, s
     from ipamc.model.lock import Consent
     from ipamc.pipeline import compile_cluster
     from ipamc.place.resize.decide import resizes
-    from ipamc.place.resize.look import look
+    from ipamc.place.resize.resize_rules import checked_decisions
     from ipamc.read.locate import locate
     from ipamc.report import resize as report
     from ipamc.workspace import output as written
@@ -62,10 +62,10 @@ def command(*, cluster: str, files: tuple[str, ...], every: bool, output: str, s
         with progress("reading the dump"):
             dump, warnings = load_dump(files, nodes=False)
         with progress("looking at the use of blocks"):
-            inputs = replace(Disk(assume=run["assume"]).inputs(folder), today=day, untested=True)
+            inputs = replace(Disk(assume=run["assume"]).inputs(folder), today=day, skip_tests=True)
             now = compile_cluster(with_members(inputs))
             try:
-                looked, more = look(now.plan, dump, day)
+                decided, more = checked_decisions(now.plan, dump, day)
             except Refused as refused:
                 raise Refused(locate((*warnings, *refused.diagnostics), inputs.sources)) from None
         findings = locate((*warnings, *more), inputs.sources)
@@ -74,11 +74,11 @@ def command(*, cluster: str, files: tuple[str, ...], every: bool, output: str, s
     except Refused as refused:
         return conclude([Outcome(name=name, folder=folder, findings=refused.diagnostics, line=line)], style)
     if output == "json":
-        rows = [report.record(row) for row in looked.rows]
-        show_record({"version": report.VERSION, "cluster": name, "sources": looked.sources, "nodes": rows})
+        rows = [report.record(row) for row in decided.rows]
+        show_record({"version": report.VERSION, "cluster": name, "sources": decided.sources, "nodes": rows})
     else:
-        show(report.table(looked.rows, every=every))
-    consent = Consent(resize=resizes(looked.rows))
+        show(report.table(decided.rows, every=every))
+    consent = Consent(resize=resizes(decided.rows))
     outcome = Outcome(name=name, folder=folder, done=True, line="nothing to resize, nothing written")
     if consent.resize or unfinished:
         (outcome,) = compile_all([ClusterRun(folder=folder, today=day, consent=consent, **run)], None)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ipamc.pipeline import Compilation, Inputs
     from ipamc.review.runbook.request import Request
     from ipamc.review.runbook.site import Site
-    from ipamc.review.runbook.steps import Cut, Runbook
+    from ipamc.review.runbook.steps import Runbook, Split
 
 CHANGES = (
     "renumber",
@@ -96,11 +96,11 @@ def command(
     from ipamc.report.runbook import to_json, to_markdown
     from ipamc.review.runbook.request import Request
     from ipamc.review.runbook.site import Site
-    from ipamc.review.runbook.steps import Cut
+    from ipamc.review.runbook.steps import Split
     from ipamc.workspace.environment import today
     from ipamc.workspace.neighbours import with_members
 
-    cut = Cut(size=asked.pop("wave_size") or 0, by=asked.pop("by"))
+    split = Split(size=asked.pop("wave_size") or 0, by=asked.pop("by"))
     if change is None and any(asked.values()):
         raise click.UsageError("--node, --pool, --selector and --to are for --change")
     if change and base:
@@ -110,16 +110,16 @@ def command(
     try:
         with progress("planning the steps"):
             # With consent to the mode that the Cluster names; nothing is written.
-            inputs = replace(Disk().inputs(folder), today=day, consent=Consent(mode=True), untested=True)
+            inputs = replace(Disk().inputs(folder), today=day, consent=Consent(mode=True), skip_tests=True)
             compilation = compile_cluster(with_members(inputs))
             plan = compilation.plan
             site = Site(plan, assets("templates/runbooks"), inputs.folder, loops=output == "markdown")
             if change:
                 found: Sequence[Runbook] = [
-                    _requested(Request(change=change, **asked, cut=cut, today=day), plan, site, inputs)
+                    _requested(Request(change=change, **asked, split=split, today=day), plan, site, inputs)
                 ]
             else:
-                found = _under_way(folder, base, inputs, compilation, site, cut)
+                found = _under_way(folder, base, inputs, compilation, site, split)
     except Refused as refused:
         print_findings(refused.diagnostics, style)
         return REFUSED
@@ -151,19 +151,19 @@ def _requested(request: Request, plan: Plan, site: Site, inputs: Inputs) -> Runb
 
 
 def _under_way(
-    folder: str, revision: str | None, inputs: Inputs, compilation: Compilation, site: Site, cut: Cut
+    folder: str, revision: str | None, inputs: Inputs, compilation: Compilation, site: Site, split: Split
 ) -> Sequence[Runbook]:
-    """Return the runbooks of changes that have begun. Raises Refused and Trouble."""
+    """Return the runbooks of changes that have begun. Raises Refused and EnvironmentFailure."""
     from ipamc.review.diff import compare, empty_base
     from ipamc.review.runbook.request import under_way
-    from ipamc.workspace.plan_base import cluster_base, look
+    from ipamc.workspace.plan_base import cluster_base, find_base
 
     plan, known = compilation.plan, _known(folder, revision)
-    source: Source = Disk((folder,)) if known is None else look(known, [folder], []).source
+    source: Source = Disk((folder,)) if known is None else find_base(known, [folder], []).source
     before = cluster_base(source, folder, inputs, compilation)
     base = before or empty_base(inputs.name, plan.lock.mode)
     difference = compare(base, compilation, inputs.today, assets("templates/runbooks"))
-    return under_way(base, plan, difference, site, cut)
+    return under_way(base, plan, difference, site, split)
 
 
 def _known(folder: str, revision: str | None) -> str | None:

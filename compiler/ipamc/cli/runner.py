@@ -67,7 +67,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     findings: tuple[Diagnostic, ...] = ()
     done: bool = False  # it was not refused, and the disk is as it should be
     line: str  # what was done, for people
-    trouble: bool = False  # the environment failed, or ipamc itself; `line` says how
+    failed: bool = False  # the environment failed, or ipamc itself; `line` says how
     bug: str = ""  # the traceback, where ipamc itself failed
     index: tuple[tuple[str, tuple[IndexLine, ...]], ...] = ()
     """The cluster's new lines in the indexes of address spaces, by path of the index, where they change."""
@@ -87,7 +87,7 @@ def run(task: ClusterRun) -> Outcome:
 def failed(task: ClusterRun, exception: BaseException) -> Outcome:
     """Return the outcome of a run that raised."""
     name, problem = name_of(task.folder), problem_of(exception)
-    return Outcome(name=name, folder=task.folder, line=problem.line, trouble=True, bug=problem.trace)
+    return Outcome(name=name, folder=task.folder, line=problem.line, failed=True, bug=problem.trace)
 
 
 def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
@@ -220,11 +220,11 @@ def conclude(outcomes: Sequence[Outcome], style: str) -> int:
     """Print the findings of all clusters, then a line for each; return the exit code.
     A bug of ipamc in one cluster is printed at the end, and decides on the exit code.
     """
-    failures = [Failure(outcome.folder, outcome.line) for outcome in outcomes if outcome.trouble]
+    failures = [Failure(outcome.folder, outcome.line) for outcome in outcomes if outcome.failed]
     # A space finds what its clusters find.
     found = dict.fromkeys(finding for outcome in outcomes for finding in outcome.findings)
     print_findings(list(found), style, failures)
-    tell(style, *(f"{outcome.name}: {outcome.line}" for outcome in outcomes if not outcome.trouble))
+    tell(style, *(f"{outcome.name}: {outcome.line}" for outcome in outcomes if not outcome.failed))
     if tell_bugs([(outcome.name, outcome.bug) for outcome in outcomes], style):
         return BUG
     return DONE if all(outcome.done for outcome in outcomes) else REFUSED

@@ -16,7 +16,7 @@ from ipamc.cli.findings import Problems, format_option, tell
 from ipamc.cli.options import assume_option, at_option, clusters_argument, output_option, source_of
 from ipamc.cli.terminal import colour, columns, has_blocks, is_terminal, progress, show, show_csv, show_record
 from ipamc.model.diagnostics import count
-from ipamc.workspace.trouble import Trouble
+from ipamc.workspace.failure import EnvironmentFailure
 
 if TYPE_CHECKING:
     from ipamc.model.cluster import Cluster
@@ -132,7 +132,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     from ipamc.review.shown_pools import Choice
 
     if runway or changes:
-        return tell_future(source_of(**where), changes, pools, runway=runway, output=output, style=style)
+        return forecast(source_of(**where), changes, pools, runway=runway, output=output, style=style)
     if output == "prometheus" and (show_blocks or nodes or states):
         only = "metrics are of pools: --output prometheus takes no --show-blocks, --node or --state"
         raise click.UsageError(only)
@@ -153,15 +153,15 @@ def command(  # noqa: PLR0913 - an argument for each option
         found = pooled = reading.read(_shown(choice, reading.source.day(), lines=lines))
         if output == "text":
             from ipamc.report.show.columns import Screen
-            from ipamc.report.show.text import Look, render
+            from ipamc.report.show.text import ShowOptions, render
 
-            look = Look(
+            options = ShowOptions(
                 sort=sort, reverse=reverse, ranges=ranges, every=every, blocks=lines, filtered=choice.any
             )
             screen = Screen(
                 width=columns(), colour=colour(sys.stdout), blocks=has_blocks(), cuts=is_terminal()
             )
-            show(render(pooled, look, screen))
+            show(render(pooled, options, screen))
         else:
             _write(output, pooled, reading, blocks=lines)
     missing = reading.missing()
@@ -201,7 +201,7 @@ def _aggregated(choice: Choice, by: str | None) -> Callable[[Cluster, Lock], Clu
             try:
                 key = label_key(cluster, by)
             except LabelError as problem:
-                raise Trouble(str(problem)) from None
+                raise EnvironmentFailure(str(problem)) from None
             groups = by_label(cluster, lines, key)
         if choice.of_lines:
             groups = tuple(group for group in groups if group.blocks)
@@ -289,7 +289,7 @@ _COMMON = {"clusters", "output", "at", "assume", "style", "report"}
 """Parameters of `show` that both questions have, too."""
 
 
-def tell_future(
+def forecast(
     source: Source, changes: tuple[str, ...], pools: tuple[str, ...], *, runway: bool, output: str, style: str
 ) -> int:
     """Answer --what-if or --runway; return the exit code. Raises UsageError for other options."""

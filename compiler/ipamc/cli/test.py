@@ -97,12 +97,12 @@ def command(
 def run(task: ClusterRun) -> Outcome:
     """Test one cluster. A refusal is a result, too; `failed` makes a result of other exceptions."""
     from ipamc.assertions.run import TestStatus
-    from ipamc.pipeline import make_tests
+    from ipamc.pipeline import run_tests_only
     from ipamc.workspace.source import Disk
 
     name = name_of(task.folder)
     try:
-        made = make_tests(replace(Disk(assume=task.assume).inputs(task.folder), today=task.today))
+        made = run_tests_only(replace(Disk(assume=task.assume).inputs(task.folder), today=task.today))
     except Refused as refused:
         return Outcome(folder=task.folder, findings=tuple(map(with_spans, refused.diagnostics)))
     checked: list[Checked] = []

@@ -20,7 +20,7 @@ import msgspec
 from ipamc.cli.command import NoCluster, NoVerb
 from ipamc.model.wording import listing, near, nearest, shown, suggestion
 from ipamc.workspace.disk import assets
-from ipamc.workspace.trouble import Trouble
+from ipamc.workspace.failure import EnvironmentFailure
 
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((?P<words>.*)\)", re.DOTALL).fullmatch
 _NUMBERS = (click.types.IntParamType, click.types.FloatParamType)
@@ -120,7 +120,7 @@ def _no_cluster(word: str) -> Iterator[str]:
     name = shlex.quote(word)
     found: dict[str, str] = {}
     """The first cluster whose lock has a node or a pool of this name, by which of both."""
-    with contextlib.suppress(Trouble, OSError):
+    with contextlib.suppress(EnvironmentFailure, OSError):
         for folder in find():
             text = disk.read_lock(folder) or b""
             for kind in ("node", "pool"):

@@ -17,7 +17,7 @@ from ipamc.cli.terminal import columns, progress, show, show_record
 from ipamc.model.diagnostics import Refused, count
 from ipamc.model.lock import State
 from ipamc.workspace.clusters import name_of
-from ipamc.workspace.trouble import Trouble
+from ipamc.workspace.failure import EnvironmentFailure
 
 if TYPE_CHECKING:
     from ipamc.model.cidr import Block
@@ -104,7 +104,9 @@ class _Search(Struct):
         found.update(of(text, path, self.query.node) if self.query.node else ())
         if named(text) != name:
             instead = "restore this cluster's, or delete the copied one"
-            raise Trouble(f"{path} is the lock of cluster {named(text)!r}, not of {name!r}: {instead}")
+            raise EnvironmentFailure(
+                f"{path} is the lock of cluster {named(text)!r}, not of {name!r}: {instead}"
+            )
         started: frozenset[Block] = frozenset()
         if any(row.line.in_use for row in found) and b'"mode":"multi-pool"' in text[: text.find(b"\n")]:
             from ipamc.pipeline import load_cluster
@@ -122,9 +124,9 @@ class _Search(Struct):
 
     def unheld(self, block: Block) -> Iterator[InputAnswer]:
         """Yield what the inputs say of a block that overlaps no line of a lock."""
-        from ipamc.workspace.spaces import silent_members
+        from ipamc.workspace.spaces import members_without
 
-        silent = silent_members(self.source.folders, self.source.spaces or (), block)
+        silent = members_without(self.source.folders, self.source.spaces or (), block)
         for folder in self.source.folders:
             with self.problems.of(folder):
                 if folder not in silent:

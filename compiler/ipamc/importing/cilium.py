@@ -239,7 +239,7 @@ def _all_blocks(blocks: Mapping[str, Blocks]) -> list[Block]:
 
 def about_nodes(dump: Dump, draft: Draft, managed: Offering | None, *, silent: bool) -> Iterator[Diagnostic]:
     """Yield warnings about nodes: podCIDRs that are not their blocks, nodes that wait for a block.
-    `silent` is that of `Known`: with it the compile reports running nodes.
+    `silent` is that of `KnownBlocks`: with it the compile reports running nodes.
     """
     left, waiting = [], []
     for node in dump.nodes:
@@ -247,8 +247,8 @@ def about_nodes(dump: Dump, draft: Draft, managed: Offering | None, *, silent: b
         if node.pod_cidrs and set(node.pod_cidrs) != blocks:
             left.append(node.name)
         lacks = [family for family in draft.families if not any(block.family == family for block in blocks)]
-        told = silent and node.running and not waits(node, dump.cilium_nodes_by_name.get(node.name))
-        if lacks and (blocks or not told):
+        reported = silent and node.running and not waits(node, dump.cilium_nodes_by_name.get(node.name))
+        if lacks and (blocks or not reported):
             only = f" ({' and '.join(f'IPv{family}' for family in lacks)})" if blocks and silent else ""
             waiting.append(f"{node.name}{only}")
     if left and draft.mode is not Mode.KUBERNETES:

@@ -129,11 +129,11 @@ class _NoRangeError(ValueError):
     """A ClusterCIDR without a range, or with more host bits than its range."""
 
 
-def _cluster_cidr(item: SeenObject, told: list[Diagnostic]) -> _ClusterCidr:
-    """Return a ClusterCIDR (`told`: see `cidr_of`). Raises CidrError, SelectorError, _NoRangeError."""
+def _cluster_cidr(item: SeenObject, notes: list[Diagnostic]) -> _ClusterCidr:
+    """Return a ClusterCIDR (`notes`: see `cidr_of`). Raises CidrError, SelectorError, _NoRangeError."""
     raw = msgspec.convert(dict(item.value), _Raw)
     spec = raw.spec
-    ranges = {family: cidr_of(item, text, told) for family, text in ((4, spec.ipv4), (6, spec.ipv6)) if text}
+    ranges = {family: cidr_of(item, text, notes) for family, text in ((4, spec.ipv4), (6, spec.ipv6)) if text}
     sizes = {family: BITS[family] - spec.per_node_host_bits for family in ranges}
     if not ranges:
         raise _NoRangeError("it has no ipv4 and no ipv6")

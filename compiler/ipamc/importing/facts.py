@@ -134,15 +134,15 @@ def facts_of(dump: Dump) -> Facts:
     )
 
 
-def cidr_of(item: SeenObject, text: str, told: list[Diagnostic], *, pods: bool = True) -> Block:
-    """Return a CIDR of an object as Go reads it; add to `told` what it reads otherwise. Raises CidrError."""
+def cidr_of(item: SeenObject, text: str, notes: list[Diagnostic], *, pods: bool = True) -> Block:
+    """Return a CIDR of an object as Go reads it; add to `notes` what it reads otherwise. Raises CidrError."""
     odd = [one for one in read_blocks([text])[1] if one.block]
-    told += [unreadable(item.at, f"{item.kind} {item.name}", odd)] if odd else []
+    notes += [unreadable(item.at, f"{item.kind} {item.name}", odd)] if odd else []
     return parse_block(str(odd[0].block) if odd else text, pods=pods)
 
 
-def _excluded(dump: Dump, controller: Mapping[str, str], told: list[Diagnostic]) -> Iterator[DraftRange]:
-    """Yield CIDRs that are not for pods, larger ones before those inside them, once each; add to `told`."""
+def _excluded(dump: Dump, controller: Mapping[str, str], notes: list[Diagnostic]) -> Iterator[DraftRange]:
+    """Yield CIDRs that are not for pods, larger ones before those inside them, once each; add to `notes`."""
     services = parse_cidrs(controller.get("service-cluster-ip-range", ""))[0]
     found = {block: DraftRange(block=block, why="services") for block in services}
     for item in dump.of_kind("ServiceCIDR", "CiliumLoadBalancerIPPool"):
@@ -151,13 +151,13 @@ def _excluded(dump: Dump, controller: Mapping[str, str], told: list[Diagnostic])
         why = "services" if is_service else f"load balancers ({item.name})"
         for block in read[0]:
             found.setdefault(block, DraftRange(block=block, why=why, at=item.at, kind=item.kind))
-        told += [unreadable(item.at, f"{item.kind} {item.name}", read[1])] if read[1] else []
+        notes += [unreadable(item.at, f"{item.kind} {item.name}", read[1])] if read[1] else []
     for node in dump.nodes:
         for key in _CALICO_ADDRESS:
             network, odd = _network(node.annotations.get(key, ""))
             if network:
                 found.setdefault(network, DraftRange(block=network, why="nodes", at=node.at, kind="Node"))
-            told += [unreadable(node.at, f"Node {node.name}", odd)] if odd else []
+            notes += [unreadable(node.at, f"Node {node.name}", odd)] if odd else []
     yield from (found[block] for block in outermost(found))
 
 

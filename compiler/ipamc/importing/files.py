@@ -117,7 +117,7 @@ def _comment(text: str) -> str:
     return "".join(character if character.isprintable() else " " for character in text)
 
 
-class Known(Struct, frozen=True, kw_only=True, dict=True):
+class KnownBlocks(Struct, frozen=True, kw_only=True, dict=True):
     """An import's knowledge of nodes' blocks. A compile refuses a running node whose blocks are unknown."""
 
     given: Mapping[str, Sequence[Block]]  # each node's blocks, from the source of blocks in this mode
@@ -185,7 +185,7 @@ def inventory_text(
     dump: Dump,
     nodes: Iterable[Node],
     wanted: Collection[str],
-    known: Known,
+    known: KnownBlocks,
     planned: Iterable[Mapping[str, Any]] = (),
 ) -> str:
     """Return a NodeInventory, such as nodes.yaml: nodes of a dump, and planned ones; see `node_fields`."""

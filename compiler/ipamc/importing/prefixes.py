@@ -76,7 +76,7 @@ class PlannedPool(Struct, frozen=True, kw_only=True):
     at: Mapping[Block, Span]
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class PlannedPools(Struct, frozen=True, kw_only=True):
     """The pools of a plan, by name, and the notes about them."""
 
     pools: tuple[PlannedPool, ...]
@@ -90,7 +90,7 @@ class _PoolRows(Struct):
     reserved: list[Block] = field(default_factory=list)
 
 
-def read_plan(table: Table, cluster: str, sizes: Mapping[int, int]) -> Plan:
+def read_plan(table: Table, cluster: str, sizes: Mapping[int, int]) -> PlannedPools:
     """Return the pools that a table plans; `sizes` are for ranges without one. Raises Refused. O(n log n)."""
     log = Log()
     head = Span(table.path, table.head)
@@ -109,7 +109,7 @@ def read_plan(table: Table, cluster: str, sizes: Mapping[int, int]) -> Plan:
         log.add([bad_pool(head, text, "write the name of its pool beside each range, in a column pool")])
     if rest:
         log.add([not_taken(table.at(rest[0].row, "prefix"), len(rest))])
-    return Plan(pools=tuple(pools), findings=tuple(log.diagnostics))
+    return PlannedPools(pools=tuple(pools), findings=tuple(log.diagnostics))
 
 
 def _parsed(table: Table, cluster: str, rows: list[PlannedPrefix]) -> Iterator[Diagnostic]:
@@ -256,12 +256,12 @@ def _selector(row: Row) -> tuple[str, str, str]:
     return "", "nodeSelector", ""
 
 
-def new_pools(plan: Plan, cluster: Cluster) -> tuple[PlannedPool, ...]:
+def new_pools(plan: PlannedPools, cluster: Cluster) -> tuple[PlannedPool, ...]:
     """Return the pools of a plan that a cluster does not have, by name."""
     return tuple(pool for pool in plan.pools if pool.draft.name not in cluster.pools_by_name)
 
 
-def differences(plan: Plan, cluster: Cluster) -> Iterator[Diagnostic]:
+def differences(plan: PlannedPools, cluster: Cluster) -> Iterator[Diagnostic]:
     """Yield a finding for each existing pool that differs from the plan. The order of ranges is ignored."""
     for planned in plan.pools:
         if pool := cluster.pools_by_name.get(planned.draft.name):

@@ -19,7 +19,7 @@ from ipamc.importing.files import (
     CILIUM_NODES,
     LABELS,
     NODES,
-    Known,
+    KnownBlocks,
     evidence_text,
     inventory_text,
     node_fields,
@@ -88,7 +88,7 @@ def refresh(
     for node in {node.at: node for node in cluster.nodes if node.planned}.values():
         if node.at.path in planned:
             planned[node.at.path] += _still_planned(node, dump.nodes_by_name)
-    known = _known(cluster, dump, blocks)
+    known = _known_blocks(cluster, dump, blocks)
     texts = {path: inventory_text(dump, there[path], keys, known, planned[path]) for path in homes}
     return {
         **{path.removeprefix(f"{folder}/"): text for path, text in texts.items()},
@@ -147,7 +147,7 @@ def _wanted(cluster: Cluster, labels: tuple[str, ...]) -> frozenset[str]:
     return frozenset({*LABELS, *labels, *kept, *tested})
 
 
-def _known(cluster: Cluster, dump: Dump, given: Mapping[str, Blocks]) -> Known:
+def _known_blocks(cluster: Cluster, dump: Dump, given: Mapping[str, Blocks]) -> KnownBlocks:
     """Return a dump's knowledge of nodes' blocks; `given`: those that Calico still gives."""
     evidence = Evidence(replace(cluster, nodes=dump.nodes, cilium_nodes=dump.cilium_nodes))
     blocks = {node.name: [shown.block for shown in evidence.of(node)] for node in dump.nodes}
@@ -159,13 +159,15 @@ def _known(cluster: Cluster, dump: Dump, given: Mapping[str, Blocks]) -> Known:
         for family, part in pool.families.items()
         for cidr in part.ranges
     }
-    return Known(given=blocks, sizes=sizes, families=cluster.families, silent=not calico.tells_blocks(dump))
+    return KnownBlocks(
+        given=blocks, sizes=sizes, families=cluster.families, silent=not calico.tells_blocks(dump)
+    )
 
 
 def about_nodes(cluster: Cluster, folder: str, dump: Dump) -> Iterator[Diagnostic]:
     """Yield nodes that leave although no dump ever had them, and nodes that lack a block of one family."""
     every = [family for family in cluster.families if all(family in pool.families for pool in cluster.pools)]
-    given = _known(cluster, dump, {}).given.items() if cluster.mode.one_block else ()
+    given = _known_blocks(cluster, dump, {}).given.items() if cluster.mode.one_block else ()
     shown = [(node, {block.family for block in blocks}) for node, blocks in given if blocks]
     if lacks := [f"{node} (IPv{family})" for node, its in shown for family in every if family not in its]:
         yield rules.without_block(dump.at, lacks, None)

@@ -19,7 +19,7 @@ from ipamc.model.cidr import BITS, Address, Block
 from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node
 from ipamc.model.diagnostics import At
 from ipamc.model.lock import Line
-from ipamc.model.ownership import HAS, Law, RangeIndex
+from ipamc.model.ownership import HAS, OwnershipRules, RangeIndex
 from ipamc.model.plan import ShownBlock
 
 _NO_ROOM = re.compile(r"exhausted|\bfull\b|pool empty", re.IGNORECASE).search
@@ -92,7 +92,7 @@ class Evidence:
                 longest[family] = max(longest.get(family, 0), size)
         return longest
 
-    def told(self, node: Node, own: Iterable[Line] = ()) -> tuple[ShownBlock, ...]:
+    def inferred(self, node: Node, own: Iterable[Line] = ()) -> tuple[ShownBlock, ...]:
         """Return the blocks of our pools around the addresses in use on a node: each once, by address.
         Addresses in blocks that the node's object gives it, or that are in its `own` lines in use, are
         skipped. O(addresses log ranges).
@@ -112,12 +112,12 @@ class Evidence:
             if (pool := self._ranges.pool_of(block))
         )
 
-    def with_told(self, node: Node) -> tuple[ShownBlock, ...]:
+    def with_inferred(self, node: Node) -> tuple[ShownBlock, ...]:
         """Return the blocks that a node shows; in a family without a used one, those around its addresses."""
         wrong = self.contradicted(node)
         given = [shown for shown in self.of(node) if shown.block.family not in wrong]
         have = {shown.block.family for shown in given}
-        return (*given, *(shown for shown in self.told(node) if shown.block.family not in have))
+        return (*given, *(shown for shown in self.inferred(node) if shown.block.family not in have))
 
     def contradicted(self, node: Node) -> frozenset[int]:
         """Return the families in which all used addresses of a node are outside its object's blocks."""
@@ -155,21 +155,21 @@ class Evidence:
             yield from self.of(node)
         yield from self.without_node()
 
-    def strays(self, law: Law) -> Iterator[ShownBlock]:
+    def strays(self, ownership: OwnershipRules) -> Iterator[ShownBlock]:
         """Yield blocks around used addresses that are in no block of their node, shown or in the lock."""
         for node in self._cluster.nodes:
             if node.pod_ips or node.name in self._seen:
-                yield from self.told(node, law.lines.get(node.name, ()))
+                yield from self.inferred(node, ownership.lines.get(node.name, ()))
 
     def taken(self, lines: Sequence[Line]) -> tuple[ShownBlock, ...]:
         """Return the blocks that are in use without a line, except a node's own pins.
         They belong to CiliumNodes without a node in the inventory, and to nodes whose pods use other blocks.
         """
-        law = Law(self._cluster, lines)
-        given = (shown for shown in (self.every() if self._seen else ()) if law.of(shown) not in HAS)
+        ownership = OwnershipRules(self._cluster, lines)
+        given = (shown for shown in (self.every() if self._seen else ()) if ownership.of(shown) not in HAS)
         of_pools = (item for pool in self._cluster.pools for item in pool.pins.items())
         pins = {(pin.block, node) for node, own in of_pools for pin in own}
-        every = (*given, *self.strays(law))
+        every = (*given, *self.strays(ownership))
         return tuple(shown for shown in every if (shown.block, shown.node) not in pins)
 
 

@@ -38,7 +38,7 @@ class Ownership(enum.Enum):
     """It belongs to nobody: the node has no line for it."""
 
 
-class Law:
+class OwnershipRules:
     """The rules that decide who owns a block, in one cluster, for one set of lines."""
 
     def __init__(

@@ -36,28 +36,28 @@ class Offer(msgspec.Struct, frozen=True):
 class Fallbacks(Sequence[Offer]):
     """The other pools of one selector, which share one list, followed by those of `overflow`."""
 
-    __slots__ = ("_but", "_overflow", "_twins")
+    __slots__ = ("_alike", "_but", "_overflow")
 
-    def __init__(self, twins: tuple[Offer, ...], but: int, overflow: tuple[Offer, ...]) -> None:
-        """`but` is the index of the pool itself among its twins."""
-        self._twins, self._but, self._overflow = twins, but, overflow
+    def __init__(self, alike: tuple[Offer, ...], but: int, overflow: tuple[Offer, ...]) -> None:
+        """`but` is the index of the pool itself among them."""
+        self._alike, self._but, self._overflow = alike, but, overflow
 
     def __len__(self) -> int:
-        return len(self._twins) - 1 + len(self._overflow)
+        return len(self._alike) - 1 + len(self._overflow)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return tuple(self)[index]
         number = range(len(self))[index]
-        twins = len(self._twins) - 1
+        rest = len(self._alike) - 1
         return (
-            self._overflow[number - twins] if number >= twins else self._twins[number + (number >= self._but)]
+            self._overflow[number - rest] if number >= rest else self._alike[number + (number >= self._but)]
         )
 
     def __iter__(self) -> Iterator[Offer]:
-        for number, twin in enumerate(self._twins):
+        for number, offer in enumerate(self._alike):
             if number != self._but:
-                yield twin
+                yield offer
         yield from self._overflow
 
     def __eq__(self, other: object) -> bool:

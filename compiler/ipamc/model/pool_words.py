@@ -63,7 +63,7 @@ def no_new_blocks(pool: Pool) -> str:
     return "set disabled: true"
 
 
-def never(pool: Pool) -> str:
+def why_only_pins(pool: Pool) -> str:
     """Return why a pool gives out only pins, as a predicate; "" if it gives out more."""
     if pool.follows:
         return f"follows {networks(pool)}"

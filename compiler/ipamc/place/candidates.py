@@ -15,7 +15,7 @@ from ipamc.model.cluster import Cluster, Dialect, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Refused, count, error, names, note, several
 from ipamc.model.follows import networks
 from ipamc.model.plan import Fallbacks, Offer, Offers, Want, by_place
-from ipamc.model.pool_words import never, terms
+from ipamc.model.pool_words import terms, why_only_pins
 from ipamc.model.selector.selector import Selector, SelectorIndex
 from ipamc.model.wording import cut
 
@@ -155,7 +155,7 @@ def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnosti
     if not nodes:
         return
     some = sorted(cluster.pools, key=rank)[:8]
-    passed = [f"{one.name} {never(one) or f'selects {cut(one.selector.canonical)}'}" for one in some]
+    passed = [f"{one.name} {why_only_pins(one) or f'selects {cut(one.selector.canonical)}'}" for one in some]
     more = len(cluster.pools) - len(passed)
     seen = f"pools seen: {'; '.join(passed)}{f' and {more} more' if more else ''}"
     disabled = [pool for pool in cluster.pools if pool.disabled and not (pool.follows or pool.pods_only)]
@@ -204,7 +204,7 @@ Classes = Mapping[int, int | None]
 """The index of the class in each `blockSizes` that selects a node; None: no class does."""
 
 
-class _Twins(NamedTuple):
+class _SameSelector(NamedTuple):
     """The enabled pools of one selector, by rank: each may replace another."""
 
     pools: tuple[Pool, ...]
@@ -230,8 +230,8 @@ class Chooser:
         alike: dict[Selector, list[Pool]] = {}
         for pool in enabled:
             alike.setdefault(pool.selector, []).append(pool)
-        self._twins = [_Twins(tuple(some), self._sized(some)) for some in alike.values()]
-        self._any_sized = any(some.sized for some in self._twins)
+        self._by_selector = [_SameSelector(tuple(some), self._sized(some)) for some in alike.values()]
+        self._any_sized = any(some.sized for some in self._by_selector)
         self._index = SelectorIndex([some[0].selector for some in alike.values()])
         selectors = {id(pool.selector): pool.selector for pool in enabled}
         selectors |= {id(other.selector): other.selector for pool in enabled for other in pool.block_sizes}
@@ -240,9 +240,9 @@ class Chooser:
         self._names = frozenset().union(*(selector.names for selector in selectors.values()))
         self._projected: dict[object, Offers] = {}
         self._known: dict[object, Offers] = {}
-        self._of_twins: dict[object, Sequence[Offer]] = {}
+        self._offers_by_selector: dict[object, Sequence[Offer]] = {}
         self._plain: dict[tuple[str, int | None], Offer] = {}
-        self._uninvited: dict[object, Offer] = {}
+        self._pinned_only: dict[object, Offer] = {}
         self._sized_of_one: dict[str, tuple[Pool, ...]] = {}
         self.candidates = 0
         """How many candidates were listed: those that nodes share count once."""
@@ -265,7 +265,7 @@ class Chooser:
             projection = (*sorted([item for item in labels.items() if item[0] in keys]), named)
         offers = self._projected.get(projection)
         if offers is None:
-            offers = self._projected[projection] = self._look(labels, name)
+            offers = self._projected[projection] = self._offers_for(labels, name)
         return offers
 
     def with_pins(self, node: Node, pools: Iterable[Pool]) -> Offers:
@@ -294,13 +294,13 @@ class Chooser:
             self._tests += pool.class_index.asked - before
         return found
 
-    def _look(self, labels: Mapping[str, str], name: str) -> Offers:
+    def _offers_for(self, labels: Mapping[str, str], name: str) -> Offers:
         numbers = self._index.matching(labels, name)
         # By selector: the classes of the node, if they matter.
         classes = {
-            number: self._classes(self._twins[number].sized, labels, name)
+            number: self._classes(self._by_selector[number].sized, labels, name)
             for number in (numbers if self._any_sized else ())
-            if self._twins[number].sized
+            if self._by_selector[number].sized
         }
         key = tuple(numbers), *((number, *some.values()) for number, some in classes.items())
         offers = self._known.get(key)
@@ -314,16 +314,16 @@ class Chooser:
         return offers
 
     def _offers_of(self, number: int, classes: Classes) -> Sequence[Offer]:
-        """Return the offers of all pools of one selector, with their replacements: twins, then `overflow`."""
+        """Return the offers of all pools of one selector, with replacements: others, then `overflow`."""
         key = number, *classes.values()
-        offers = self._of_twins.get(key)
+        offers = self._offers_by_selector.get(key)
         if offers is None:
-            pools = self._twins[number].pools
+            pools = self._by_selector[number].pools
             plain = tuple(self._offer(pool, classes) for pool in pools)
-            twins = {pool.name for pool in pools}
-            offers = self._of_twins[key] = []
+            names = {pool.name for pool in pools}
+            offers = self._offers_by_selector[key] = []
             for place, offer in enumerate(plain):
-                instead = Fallbacks(plain, place, self._overflow(offer.pool, classes, twins))
+                instead = Fallbacks(plain, place, self._overflow(offer.pool, classes, names))
                 offers.append(Offer(offer.pool, offer.sizes, instead))
         return offers
 
@@ -350,8 +350,8 @@ class Chooser:
             sized = self._sized_of_one[pool.name] = self._sized([pool])
         classes = self._classes(sized, node.labels, node.name)
         key = pool.name, *classes.values()
-        offer = self._uninvited.get(key)
+        offer = self._pinned_only.get(key)
         if offer is None:
             own = self._offer(pool, classes)
-            offer = self._uninvited[key] = Offer(pool, own.sizes, self._overflow(pool, classes))
+            offer = self._pinned_only[key] = Offer(pool, own.sizes, self._overflow(pool, classes))
         return offer

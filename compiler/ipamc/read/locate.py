@@ -33,7 +33,7 @@ _IN_JSON = (_TEMPLATE, _VARIABLE, _NO_BREAK, _DIGEST)
 _IN_TEXT = (*_IN_JSON, _COMMENT)  # for JSON the reader reports that it has no comments
 
 
-def explained(finding: Located) -> Located:
+def with_template_hint(finding: Located) -> Located:
     """Return a finding with a help that names foreign text at its place; another finding unchanged.
     The finding's own help is kept behind it, unless the foreign text causes a syntax error.
     """
@@ -91,7 +91,7 @@ def locate(diagnostics: Iterable[Diagnostic], sources: Mapping[str, bytes]) -> t
     """
     found = list(diagnostics)
     texts = Texts(sources, [at for each in found for at in (each.at, *(other.at for other in each.also))])
-    ones = [explained(located(each, texts.span)) for each in found]
+    ones = [with_template_hint(located(each, texts.span)) for each in found]
     return tuple(sorted(ones, key=attrgetter("order")))
 
 

@@ -19,7 +19,7 @@ from msgspec import Struct
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.diagnostics import count
 from ipamc.report.terminal_text import paint, visible, width
-from ipamc.review.aggregates import AggregateChange, FilterLine, Group
+from ipamc.review.aggregates import AggregateChange, FilterLine, LineGroup
 
 
 class ClusterAggregates(Struct, frozen=True, kw_only=True):
@@ -28,10 +28,10 @@ class ClusterAggregates(Struct, frozen=True, kw_only=True):
     name: str
     label: str  # the label's key, if grouped by its values; "" for pools
     states: tuple[str, ...]  # the states of the covered lines
-    groups: Sequence[Group]
+    groups: Sequence[LineGroup]
     started: frozenset[Block] = frozenset()  # blocks that nodes started with, and may no longer have
 
-    def name_of(self, group: Group) -> str:
+    def name_of(self, group: LineGroup) -> str:
         """Return the displayed name of a group."""
         if group.name:
             return group.name

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from ipamc.catalogue import Entry, Example, Side, what_it_is
 from ipamc.model.cilium import versions
-from ipamc.model.cilium.support import APISERVER, APISERVER_TABLE, TABLE, Known
+from ipamc.model.cilium.support import APISERVER, APISERVER_TABLE, TABLE, Basis
 from ipamc.read.schema import with_reference
 
 _WIDTH = 104
@@ -27,7 +27,7 @@ _LEGEND = (
     "A plain one was read in its source; one with a question mark is inferred. "
     "The last column names the rule (`ipamc explain CODE`) or the rendered files that rest on it."
 )
-_CELLS = {Known.RUN: ("**no**", "**yes**"), Known.READ: ("no", "yes"), Known.INFERRED: ("no?", "yes?")}
+_CELLS = {Basis.RUN: ("**no**", "**yes**"), Basis.READ: ("no", "yes"), Basis.INFERRED: ("no?", "yes?")}
 
 
 def rule_text(entry: Entry, example: Example | None) -> str:
@@ -212,10 +212,10 @@ def _plain(word: str) -> str:
 def versions_text() -> str:
     """Return as Markdown what each Cilium minor and each kube-apiserver supports."""
     every = tuple(versions.minors())
-    cells = [(row, [_CELLS[row.known(each)][row.of(each)] for each in every]) for row in TABLE]
+    cells = [(row, [_CELLS[row.basis(each)][row.of(each)] for each in every]) for row in TABLE]
     rows = ((row.modes, row.capability.value, *known, row.decides) for row, known in cells)
     cilium = _table(("mode", "Cilium", *map(versions.text, every), "ipamc"), rows)
-    seen = ((row.text, _CELLS[Known.RUN][True], row.decides) for row in APISERVER_TABLE)
+    seen = ((row.text, _CELLS[Basis.RUN][True], row.decides) for row in APISERVER_TABLE)
     apiserver = _table(("kube-apiserver", APISERVER, "ipamc"), seen)
     return f"{_LEGEND}\n\n{cilium}\n{apiserver}"
 

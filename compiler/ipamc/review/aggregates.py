@@ -30,7 +30,7 @@ class Aggregate(Struct, frozen=True, kw_only=True):
     blocks: int  # the number of lines that it covers
 
 
-class Group(Struct, frozen=True, kw_only=True):
+class LineGroup(Struct, frozen=True, kw_only=True):
     """The lines of a pool, or of the nodes with one value of a label."""
 
     name: str  # "" of lines outside every pool, or of nodes without the label
@@ -62,13 +62,13 @@ def chosen(cluster: Cluster, lock: Lock, choice: Choice) -> Mapping[str, Sequenc
     return found
 
 
-def by_pool(cluster: Cluster, lines: Mapping[str, Sequence[Line]]) -> tuple[Group, ...]:
+def by_pool(cluster: Cluster, lines: Mapping[str, Sequence[Line]]) -> tuple[LineGroup, ...]:
     """Return the pools by name; last, the lines outside every pool. O(n log n)."""
     families = {pool.name: tuple(pool.families) for pool in cluster.pools}
     return tuple(_group(name, lines[name], families.get(name, ())) for name in _in_order(lines))
 
 
-def by_label(cluster: Cluster, lines: Mapping[str, Sequence[Line]], key: str) -> tuple[Group, ...]:
+def by_label(cluster: Cluster, lines: Mapping[str, Sequence[Line]], key: str) -> tuple[LineGroup, ...]:
     """Return the values of a label of nodes in order; last, the lines of nodes that have none. O(n log n)."""
     values = {node.name: node.labels[key] for node in cluster.nodes if key in node.labels}
     found: dict[str, list[Line]] = {value: [] for value in values.values()}
@@ -97,11 +97,13 @@ def label_key(cluster: Cluster, text: str) -> str:
     raise LabelError(f"no node has a label {text}{f': {near}' if near else ''}")
 
 
-def _group(name: str, lines: Sequence[Line], families: Iterable[int]) -> Group:
+def _group(name: str, lines: Sequence[Line], families: Iterable[int]) -> LineGroup:
     prefixes: dict[int, list[Aggregate]] = {family: [] for family in sorted(families)}
     for found in aggregates([line.block for line in lines]):
         prefixes.setdefault(found.block.family, []).append(found)
-    return Group(name=name, blocks=len(lines), nodes=len({line.node for line in lines}), prefixes=prefixes)
+    return LineGroup(
+        name=name, blocks=len(lines), nodes=len({line.node for line in lines}), prefixes=prefixes
+    )
 
 
 def aggregates(blocks: Sequence[Block]) -> list[Aggregate]:

@@ -11,7 +11,7 @@ from ipamc.model.diagnostics import At
 from ipamc.model.evidence import Evidence
 from ipamc.model.follows import address_for
 from ipamc.model.lock import Lock
-from ipamc.model.pool_words import never
+from ipamc.model.pool_words import why_only_pins
 from ipamc.place.allocate.occupancy import blocked_ranges
 
 
@@ -56,7 +56,7 @@ def explain_address(cluster: Cluster, lock: Lock, block: Block) -> list[UnheldBl
         result |= dict.fromkeys(unheld._replace(pool=pool.name) for unheld in over)
         lines = [line.block for line in lines_over(lock.lines, asked)]
         if not covers([*lines, *(unheld.block for unheld in over)], asked):
-            why, address = never(pool), address_for(pool, asked)
+            why, address = why_only_pins(pool), address_for(pool, asked)
             state = f"free, but the pool {why}" if why else "free"
             if address:  # then all of the block belongs to that node
                 asked = asked.widened(pool.families[asked.family].block_size)

@@ -21,7 +21,7 @@ from ipamc.model.follows import address_for
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import Offers, Origin, Reconciled, Want
-from ipamc.model.pool_words import never, terms
+from ipamc.model.pool_words import terms, why_only_pins
 from ipamc.place.allocate.allocate import Placement, conflict_text, place
 from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import assign, shared_pools, unlisted_pools
@@ -268,7 +268,7 @@ class _Decisions:
             return "released: the line is removed when its addresses are given out again"
         place = self.ranges.of(line.block)
         if after.state is State.RELEASED and place and place.pool.follows:
-            return f"the next compile releases it: pool {place.pool.name} {never(place.pool)}"
+            return f"the next compile releases it: pool {place.pool.name} {why_only_pins(place.pool)}"
         if line.state is State.QUARANTINED:
             if after.in_use:
                 return "the next compile gives it back: the node has returned"
@@ -309,10 +309,10 @@ class _Decisions:
             address = address_for(pool, line.block)
             return f"it follows {address}, the node's address" if address else "its pin, which it holds"
         offers = Offers(want.offers) if want else None
-        overflows = offers is not None and pool.name in offers.overflow and not never(pool)
+        overflows = offers is not None and pool.name in offers.overflow and not why_only_pins(pool)
         if offers is not None and (overflows or any(offer.pool.name == pool.name for offer in offers)):
             return self.keeps
-        why_not = never(pool) or "does not select it now"
+        why_not = why_only_pins(pool) or "does not select it now"
         return f"{self.keeps}, although pool {pool.name} {why_not}"
 
 

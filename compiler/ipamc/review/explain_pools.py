@@ -11,7 +11,7 @@ from msgspec import Struct
 from ipamc.law.change import last_day
 from ipamc.model.cluster import Cluster, Node, Pool, SizeClass
 from ipamc.model.plan import Offer, Want
-from ipamc.model.pool_words import never, terms
+from ipamc.model.pool_words import terms, why_only_pins
 from ipamc.model.selector.selector import Selector
 from ipamc.place.allocate.allocate import Placement
 from ipamc.place.allocate.free_space import Space
@@ -75,7 +75,7 @@ class _Pools:
                 yield self._explained(other, PoolRole.STANDS_IN, why)
         for pool in sorted(self.cluster.pools, key=rank):
             if pool.name not in done:
-                node, why = self.want.node, never(pool)
+                node, why = self.want.node, why_only_pins(pool)
                 if not why and offers and pool.selector.matches(node.labels, node.name):
                     why = _why_later(offers[0].pool, pool)  # a space gives ranges of one level
                 why = why or f"does not select the {terms(self.cluster).unit}: {_labels(pool.selector, node)}"
@@ -91,9 +91,11 @@ class _Pools:
         offers = self.want.offers
         offer, first = offers[index], offers[0]
         if not index and offer.pinned:
-            only_pins = f"; it {never(offer.pool)}, and gives only pins" if never(offer.pool) else ""
+            only_pins = (
+                f"; it {why_only_pins(offer.pool)}, and gives only pins" if why_only_pins(offer.pool) else ""
+            )
             if offer.pool.follows:
-                return PoolRole.FIRST, f"{never(offer.pool)}, where the node has its address"
+                return PoolRole.FIRST, f"{why_only_pins(offer.pool)}, where the node has its address"
             unit = terms(self.cluster).unit
             return PoolRole.FIRST, f"pins the {unit}, and pins come before selectors{only_pins}"
         if not index:

@@ -53,7 +53,7 @@ _ODD = re.compile(r"[^A-Za-z0-9 ._:/-]")
 """Characters that no name has. A branch may write them into a lock; in CSV they would be separators."""
 
 
-class Prefix(Struct, frozen=True, kw_only=True):
+class ExportedPrefix(Struct, frozen=True, kw_only=True):
     """A prefix of one cluster. Address and length are its key: no two prefixes of a cluster share them."""
 
     block: Block
@@ -63,15 +63,15 @@ class Prefix(Struct, frozen=True, kw_only=True):
     words: str  # a description for people; begins with `range of /N blocks` for a whole range
 
 
-def prefixes_of(cluster: Cluster, lock: Lock) -> tuple[Prefix, ...]:
+def prefixes_of(cluster: Cluster, lock: Lock) -> tuple[ExportedPrefix, ...]:
     """Return the prefixes of a cluster by family and address, the larger one first. O(n log n).
     If a prefix has several meanings, a node's block comes before a pin, a pin before a reserved prefix, and
     that before the range: a range may be as small as a block.
     """
-    prefixes: dict[Block, Prefix] = {}
+    prefixes: dict[Block, ExportedPrefix] = {}
 
     def add(block: Block, kind: Kind, pool: str, words: str) -> None:
-        prefix = Prefix(block=block, kind=kind, cluster=cluster.name, pool=pool, words=words)
+        prefix = ExportedPrefix(block=block, kind=kind, cluster=cluster.name, pool=pool, words=words)
         prefixes.setdefault(block, prefix)
 
     # A range that a space gave to a cluster is exported by the cluster.
@@ -111,11 +111,11 @@ def prefixes_of(cluster: Cluster, lock: Lock) -> tuple[Prefix, ...]:
     return tuple(prefix for _, prefix in sorted(prefixes.items()))
 
 
-def same_in_several(clusters: Sequence[tuple[str, Sequence[Prefix]]]) -> Iterator[Diagnostic]:
+def same_in_several(clusters: Sequence[tuple[str, Sequence[ExportedPrefix]]]) -> Iterator[Diagnostic]:
     """IPC0879: clusters whose prefixes are exported together share no address."""
     # Clusters are (folder, prefixes). A finding names the first address that a cluster shares with another
     # before it. O(n log n).
-    before: list[tuple[str, Sequence[Prefix], list[Block]]] = []
+    before: list[tuple[str, Sequence[ExportedPrefix], list[Block]]] = []
     for folder, prefixes in clusters:
         mine = outermost(prefix.block for prefix in prefixes)
         for there, theirs, blocks in before:
@@ -166,7 +166,7 @@ class NetBoxImport(Struct, frozen=True, kw_only=True):
 
 
 def later_import(
-    prefixes: Iterable[Prefix],
+    prefixes: Iterable[ExportedPrefix],
     there: Iterable[NetBoxPrefix],
     clusters: Collection[str],
     statuses: Mapping[str, str],
@@ -216,7 +216,7 @@ def later_import(
     )
 
 
-def _row(prefix: Prefix, statuses: Mapping[str, str]) -> ImportRow:
+def _row(prefix: ExportedPrefix, statuses: Mapping[str, str]) -> ImportRow:
     text = _ODD.sub("?", f"ipamc {prefix.cluster}/{prefix.pool}: {prefix.words}")
     text = text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
     return ImportRow(block=prefix.block, status=statuses[prefix.kind], description=text)

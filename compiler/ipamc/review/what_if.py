@@ -22,7 +22,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Dialect, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Refused, count, errors_of
 from ipamc.model.lock import Consent, Line, Lock, State
-from ipamc.model.pool_words import never, range_for, suggest_pool
+from ipamc.model.pool_words import range_for, suggest_pool, why_only_pins
 from ipamc.pipeline import Inputs, load_cluster
 from ipamc.place.allocate.allocate import Placement, place
 from ipamc.place.allocate.shortage import (
@@ -260,7 +260,11 @@ def _other_pools(after: _After, shortage: Shortage, full: Pool, lack: int) -> It
     asked = {full.name, *full.overflow}
     rooms = []
     for pool in after.cluster.pools:
-        if pool.name in asked or never(pool) or not all(family in pool.families for family in families):
+        if (
+            pool.name in asked
+            or why_only_pins(pool)
+            or not all(family in pool.families for family in families)
+        ):
             continue
         if room := min(after.free[pool.name, family] for family in families):
             rooms.append((room < lack, room if room >= lack else -room, pool.name))

@@ -20,10 +20,10 @@ from ipamc.model.lock import Lock
 from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.environment import utc
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.rendered import Manifests
-from ipamc.workspace.revision import known, last_change
+from ipamc.workspace.revision import commit_named, last_change
 from ipamc.workspace.source import Commit, Disk, below
-from ipamc.workspace.trouble import Trouble
 
 REFS = (git.APPLIED, "refs/remotes/origin/ipamc/applied/")
 """Prefixes of the ref of the applied commit, before a cluster's name; the first existing ref counts."""
@@ -53,14 +53,16 @@ def write_receipt(folder: str, cluster: str, parts: Sequence[str]) -> str:
 
 
 def read_receipts(folder: str) -> list[Receipt]:
-    """Return the receipts in a folder, if it exists, by name. Raises Trouble for a file of another kind."""
+    """Return the receipts in a folder, if it exists, by name.
+    Raises EnvironmentFailure for a file of another kind.
+    """
     found = []
     for path in sorted(Path(folder).glob("*.json")):
         try:
             if (data := disk.read_bytes(str(path))) is not None:
                 found.append(msgspec.json.decode(data, type=Receipt))
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as problem:
-            raise Trouble(f"{path} is no receipt of ipamc ci apply: {problem}") from None
+            raise EnvironmentFailure(f"{path} is no receipt of ipamc ci apply: {problem}") from None
     return found
 
 
@@ -84,14 +86,16 @@ class Sides(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def load_sides(folder: str, revision: str | None) -> Sides:
-    """Read a cluster from the disk, and from a revision or one of REFS. Raises Refused, Trouble."""
+    """Read a cluster from the disk, and from a revision or one of REFS.
+    Raises Refused, EnvironmentFailure.
+    """
     from ipamc.pipeline import load_cluster
 
     source = Disk()
     inputs = source.inputs(folder)
     if inputs.lock is None or not inputs.rendered:
         compiled = f"run ipamc compile {quote(folder)}"
-        raise Trouble(f"there is no lock, or nothing rendered, in {folder}: {compiled}")
+        raise EnvironmentFailure(f"there is no lock, or nothing rendered, in {folder}: {compiled}")
     cluster, lock = load_cluster(inputs)
     here = Manifests(source.rendered(folder), f"{folder}/{disk.RENDERED}")
     applied, commit = None, _applied(folder, revision)
@@ -116,11 +120,11 @@ def _applied(folder: str, revision: str | None) -> Commit | None:
     if top is None:
         if revision is None:
             return None
-        raise Trouble(f"{folder} is not in a git repository: --applied needs one, and git")
+        raise EnvironmentFailure(f"{folder} is not in a git repository: --applied needs one, and git")
     if revision is None:
         commit = next(filter(None, (git.commit(top, f"{ref}{name_of(folder)}") for ref in REFS)), None)
     else:
-        commit = known(top, revision)
+        commit = commit_named(top, revision)
     if commit is None:
         return None
     found = Commit(top=top, revision=revision or commit[:12], commit=commit, folders=(folder,))
@@ -128,4 +132,4 @@ def _applied(folder: str, revision: str | None) -> Commit | None:
         return found
     if revision is None:
         return None
-    raise Trouble(f"{revision} has nothing rendered of {folder}: name what was applied last")
+    raise EnvironmentFailure(f"{revision} has nothing rendered of {folder}: name what was applied last")

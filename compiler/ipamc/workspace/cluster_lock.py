@@ -14,8 +14,8 @@ from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.safe_read import Signature, refuse_links, signature
-from ipamc.workspace.trouble import Trouble
 
 _BY_HANDLE = {os.open, os.mkdir, os.rename, os.rmdir, os.stat, os.unlink} <= os.supports_dir_fd
 """Whether the system opens folders and looks up names relative to them. Windows does not."""
@@ -125,7 +125,7 @@ def is_leftover(path: Path) -> bool:
 
 @contextlib.contextmanager
 def lock_folder(folder: str, *, wait: bool = False) -> Iterator[LockedFolder]:
-    """Open and lock a cluster's folder. Raises Trouble behind a link, or, without `wait`, if
+    """Open and lock a cluster's folder. Raises EnvironmentFailure behind a link, or, without `wait`, if
     another run has it.
     """
     refuse_links(folder)
@@ -141,7 +141,7 @@ def lock_folder(folder: str, *, wait: bool = False) -> Iterator[LockedFolder]:
                 fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             except BlockingIOError:
                 said = f"another ipamc is at work in {folder}: run this again when it is done"
-                raise Trouble(said) from None
+                raise EnvironmentFailure(said) from None
             except OSError:  # a file system without locks
                 pass
         yield LockedFolder(folder, handle)

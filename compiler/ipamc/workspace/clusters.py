@@ -13,8 +13,8 @@ from pathlib import Path, PurePath
 
 from ipamc.workspace import disk
 from ipamc.workspace.disk import CLUSTERS, is_folder
+from ipamc.workspace.failure import EnvironmentFailure, Misnamed
 from ipamc.workspace.safe_read import refuse_links
-from ipamc.workspace.trouble import Misnamed, Trouble
 
 
 def clusters_folder() -> str:
@@ -48,8 +48,8 @@ def folder_of(name: str) -> str:
 
 def find(given: Sequence[str] = ()) -> list[str]:
     """Return the folder of each CLUSTER, once, in order of name; without arguments, of all below clusters/.
-    A link counts as a folder; reading it raises. Raises Misnamed; Trouble if clusters/ is empty or missing
-    and no CLUSTER is given, or if clusters/ is itself a link.
+    A link counts as a folder; reading it raises. Raises Misnamed; EnvironmentFailure if clusters/ is empty or
+    missing and no CLUSTER is given, or if clusters/ is itself a link.
     """
     if not given:
         return _all_names()
@@ -73,7 +73,7 @@ def known_names() -> list[str]:
     """Return the names of the clusters below clusters/; none where they cannot be listed."""
     try:
         return [PurePath(folder).name for folder in _all_names()]
-    except (Trouble, OSError):
+    except (EnvironmentFailure, OSError):
         return []
 
 
@@ -84,9 +84,9 @@ def _all_names() -> list[str]:
         found = disk.below(where)
     except (FileNotFoundError, NotADirectoryError):
         start = ": name a cluster's folder, or start a cluster with: ipamc init NAME"
-        raise Trouble(f"there is no folder {CLUSTERS}/ here{_elsewhere() or start}") from None
+        raise EnvironmentFailure(f"there is no folder {CLUSTERS}/ here{_elsewhere() or start}") from None
     if not found:
-        raise Trouble(f"{CLUSTERS}/ has no cluster: start one with: ipamc init NAME")
+        raise EnvironmentFailure(f"{CLUSTERS}/ has no cluster: start one with: ipamc init NAME")
     return found
 
 

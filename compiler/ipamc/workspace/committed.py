@@ -15,9 +15,9 @@ from shlex import quote
 
 from ipamc.model.diagnostics import count
 from ipamc.workspace import disk, git, git_tree, safe_read, tree
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.inputs import shared_test_paths, source_paths
 from ipamc.workspace.source import is_read
-from ipamc.workspace.trouble import Trouble
 
 BESIDE = ""
 """The key, in place of a cluster's name, for files beside the clusters' folders, such as shared tests."""
@@ -29,11 +29,12 @@ _SAME_BYTES = frozenset({"unspecified", "unset"})
 
 def clusters(top: str, where: str) -> dict[str, dict[str, git_tree.TreeEntry]]:
     """Return what HEAD has below the folder of the clusters: by cluster (or BESIDE), then by path.
-    Raises Trouble for a submodule there or in place of the folder: no `.gitmodules` of a branch can hide it.
+    Raises EnvironmentFailure for a submodule there or in place of the folder: no `.gitmodules` of a branch
+    can hide it.
     """
     try:
         listed = git_tree.listed(top, "HEAD", [where] if where else [], "-r")
-    except Trouble:
+    except EnvironmentFailure:
         if git.commit(top, "HEAD"):
             raise
         listed = {}  # a new branch without a commit
@@ -41,7 +42,7 @@ def clusters(top: str, where: str) -> dict[str, dict[str, git_tree.TreeEntry]]:
     found: dict[str, dict[str, git_tree.TreeEntry]] = {BESIDE: {}}
     for path, entry in listed.items():
         if entry.sort == git_tree.SUBMODULE:
-            raise Trouble(
+            raise EnvironmentFailure(
                 f"{path} is a submodule, whose files no review of this repository shows: "
                 f"git rm --cached {quote(path)}, and commit the files themselves"
             )
@@ -53,9 +54,9 @@ def clusters(top: str, where: str) -> dict[str, dict[str, git_tree.TreeEntry]]:
 def refuse_other_bytes(
     top: str, found: Mapping[str, Mapping[str, git_tree.TreeEntry]], names: Iterable[str]
 ) -> None:
-    """Raise Trouble where attributes change the bytes of some clusters between HEAD and a checkout.
-    The attributes are those of git's index, which a checkout obeys: a file `.gitattributes` may change its
-    own bytes on the disk. One process for all files.
+    """Raise EnvironmentFailure where attributes change the bytes of some clusters between HEAD and a
+    checkout. The attributes are those of git's index, which a checkout obeys: a file `.gitattributes` may
+    change its own bytes on the disk. One process for all files.
     """
     entries = [item for name in (BESIDE, *names) for item in found.get(name, {}).items()]
     files = (path for path, entry in entries if entry.sort == git_tree.FILE)
@@ -65,7 +66,7 @@ def refuse_other_bytes(
             changed.setdefault(name, []).append(f"{path} has the attribute {name}: {value}")
     for name, said in changed.items():
         more = f" (and {count(len(said) - 1, 'file')} more)" if said[1:] else ""
-        raise Trouble(
+        raise EnvironmentFailure(
             f"{said[0]}{more}, so a checkout differs from the commit, which Flux and later plans read: "
             "remove it from the .gitattributes that sets it, or end the one at the top with: "
             f"{disk.CLUSTERS}/** !{name}"
@@ -73,9 +74,9 @@ def refuse_other_bytes(
 
 
 def refuse_other_files(found: Mapping[str, Mapping[str, git_tree.TreeEntry]], names: Iterable[str]) -> None:
-    """Raise Trouble unless the work tree has the files of some clusters as HEAD has them, byte for byte.
-    The working directory is the repository's top. A deleted cluster has no files. Files that ipamc does not
-    read are ignored. Every cluster of HEAD must be in the work tree. O(bytes); runs no process.
+    """Raise EnvironmentFailure unless the work tree has the files of some clusters as HEAD has them, byte for
+    byte. The working directory is the repository's top. A deleted cluster has no files. Files that ipamc does
+    not read are ignored. Every cluster of HEAD must be in the work tree. O(bytes); runs no process.
     """
     for name in found:
         folder = f"{disk.CLUSTERS}/{name}"
@@ -90,7 +91,7 @@ def refuse_other_files(found: Mapping[str, Mapping[str, git_tree.TreeEntry]], na
 
 
 def _refuse_others(found: Mapping[str, git_tree.TreeEntry], read: Iterable[str], here: Iterable[str]) -> None:
-    """Raise Trouble unless the files to read are exactly those of the commit, byte for byte."""
+    """Raise EnvironmentFailure unless the files to read are exactly those of the commit, byte for byte."""
     for path in filter(found.__contains__, read):
         if not os.path.lexists(path):
             raise _missing(path)
@@ -100,17 +101,19 @@ def _refuse_others(found: Mapping[str, git_tree.TreeEntry], read: Iterable[str],
         else:
             data = safe_read.read(path)
         if data is None or git_tree.name_of(data, blob) != blob:  # the name is the hash of the bytes
-            raise Trouble(
+            raise EnvironmentFailure(
                 f"{path} is not as HEAD has it, and HEAD is what is merged: commit your change, or: "
                 f"git checkout HEAD -- {quote(path)}; where git changes line ends, before: "
                 "git config core.autocrlf false"
             )
     if more := next((path for path in here if path not in found), ""):
-        raise Trouble(f"{more} is not in HEAD, and HEAD is what is merged: commit it, or remove it")
+        raise EnvironmentFailure(
+            f"{more} is not in HEAD, and HEAD is what is merged: commit it, or remove it"
+        )
 
 
-def _missing(path: str) -> Trouble:
-    return Trouble(
+def _missing(path: str) -> EnvironmentFailure:
+    return EnvironmentFailure(
         f"{path} is in HEAD, but not here: git checkout HEAD -- {quote(path)}, or commit that it is deleted; "
         "after a sparse checkout: git sparse-checkout disable"
     )
@@ -127,7 +130,9 @@ def _here(folder: str) -> Iterator[str]:
 
 
 def _refuse_one_name(paths: Iterable[str]) -> None:
-    """Raise Trouble for two names that a disk treats as one: it ignores case, or normalizes accents."""
+    """Raise EnvironmentFailure for two names that a disk treats as one: it ignores case, or normalizes
+    accents.
+    """
     waiting = set(paths)
     known: dict[str, str] = {}
     while waiting:  # the files, then the folders that they are in, and so on
@@ -136,5 +141,7 @@ def _refuse_one_name(paths: Iterable[str]) -> None:
             if one != path:
                 first, second = sorted((one, path))
                 ignores = "ignores case and the form of accents (macOS, Windows)"
-                raise Trouble(f"{first} and {second} are one on a disk that {ignores}: rename one of them")
+                raise EnvironmentFailure(
+                    f"{first} and {second} are one on a disk that {ignores}: rename one of them"
+                )
         waiting = {above for path in waiting if (above := path.rpartition("/")[0])}

@@ -1,8 +1,8 @@
 """Single files and folders: read if regular, written through no link, and stdin.
 
 A file is written beside its place and then renamed, so that it is whole at any time. A failure of the
-environment (no permission, no space, no such folder) is raised as OSError or as Trouble; the command line
-prints it as one line.
+environment (no permission, no space, no such folder) is raised as OSError or as EnvironmentFailure; the
+command line prints it as one line.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path, PurePath
 
 from ipamc.workspace import safe_read
 from ipamc.workspace.cluster_lock import is_leftover, temporary
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.safe_read import refuse_links, refuse_way_out
-from ipamc.workspace.trouble import Trouble
 
 read_bytes = safe_read.read
 
@@ -61,7 +61,9 @@ def lock_path(folder: str) -> str:
 
 
 def read_lock(folder: str) -> bytes | None:
-    """Read a cluster's lock; None without one. Raises Trouble if it, or a folder above, is a link."""
+    """Read a cluster's lock; None without one.
+    Raises EnvironmentFailure if it, or a folder above, is a link.
+    """
     refuse_links(folder)
     return read_bytes(lock_path(folder))
 
@@ -72,20 +74,20 @@ def read_text(path: str) -> str:
 
 
 def read_stdin() -> str:
-    """Return all of stdin. Raises Trouble where it is too long, or not UTF-8 text."""
+    """Return all of stdin. Raises EnvironmentFailure where it is too long, or not UTF-8 text."""
     data = sys.stdin.buffer.read(safe_read.LARGEST + 1)
     if len(data) > safe_read.LARGEST:
-        raise Trouble(f"stdin has more than {safe_read.LARGEST >> 20} MiB")
+        raise EnvironmentFailure(f"stdin has more than {safe_read.LARGEST >> 20} MiB")
     return _decoded("stdin", data)
 
 
 def read_argument(path: str) -> str:
-    """Return a text file that the user names; `-` is stdin. Raises Trouble where there is none."""
+    """Return a text file that the user names; `-` is stdin. Raises EnvironmentFailure where there is none."""
     if path == "-":
         return read_stdin()
     data = read_bytes(path)
     if data is None:
-        raise Trouble(f"there is no file {path}")
+        raise EnvironmentFailure(f"there is no file {path}")
     return _decoded(path, data)
 
 
@@ -94,7 +96,7 @@ def _decoded(shown: str, data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError as problem:
         where = f"byte {problem.start} is {data[problem.start]:#04x}"
-        raise Trouble(f"{shown} is not UTF-8 text: {where}") from None
+        raise EnvironmentFailure(f"{shown} is not UTF-8 text: {where}") from None
 
 
 def assets(kind: str) -> dict[str, str]:
@@ -102,7 +104,7 @@ def assets(kind: str) -> dict[str, str]:
     package = Path(__file__).parents[1]
     folder = next((path for path in (package / kind, package.parents[1] / kind) if path.is_dir()), None)
     if folder is None:
-        raise Trouble(f"this installation is incomplete: it has no {kind}/; install ipamc again")
+        raise EnvironmentFailure(f"this installation is incomplete: it has no {kind}/; install ipamc again")
     return dict(_texts(folder))
 
 
@@ -123,14 +125,16 @@ def _texts(folder: Path) -> tuple[tuple[str, str], ...]:
 
 
 def create(path: str, text: str) -> bool:
-    """Write a new file, and its folders; return whether it was new. Raises Trouble as `replace`."""
+    """Write a new file, and its folders; return whether it was new.
+    Raises EnvironmentFailure as `replace`.
+    """
     refuse_way_out(path)
     return not os.path.lexists(path) and _write(Path(path), text)
 
 
 def replace(path: str, text: str) -> bool:
     """Write a file, and its folders, unless it has this text already; return whether it was written.
-    Raises Trouble for something other than a regular file, or behind a link out of the work tree.
+    Raises EnvironmentFailure for something other than a regular file, or behind a link out of the work tree.
     """
     where = Path(path)
     refuse_way_out(path)

@@ -22,7 +22,7 @@ from ipamc.model.dump import Dump
 from ipamc.model.progress import reached, reading
 from ipamc.read.dump.read import Source, read_dump
 from ipamc.read.rules import DUMP
-from ipamc.workspace.trouble import Misnamed, Trouble
+from ipamc.workspace.failure import EnvironmentFailure, Misnamed
 
 if TYPE_CHECKING:
     from ipamc.model.routes import Table as RoutingTable
@@ -59,8 +59,8 @@ def load_dump(
 ) -> tuple[Dump, list[Diagnostic]]:
     """Read dumps (`-` is stdin); return their contents as one, and the warnings.
     With `nodes` a dump without Nodes is refused; without `pods` only pods of the control plane and of the pod
-    network are read; `every`: see `read_dump`. Raises Refused for wrong contents, Trouble and OSError for
-    unreadable files.
+    network are read; `every`: see `read_dump`. Raises Refused for wrong contents, EnvironmentFailure and
+    OSError for unreadable files.
     """
     return read_dump(_sources(files), nodes=nodes, pods=pods, every=every)
 
@@ -69,7 +69,7 @@ def load_machines(
     files: Sequence[str], suffixes: tuple[str, ...], wanted: Wanted
 ) -> tuple[list[Table], tuple[list[Machine], frozenset[str]] | None]:
     """Read files with these suffixes as tables, with all columns; read the others, if any, as objects.
-    No file is stdin, which has objects. Raises Refused, OSError, Trouble.
+    No file is stdin, which has objects. Raises Refused, OSError, EnvironmentFailure.
     """
     from ipamc.read.dump.machines import COMMAND, read_machines
 
@@ -79,7 +79,9 @@ def load_machines(
 
 
 def load_table(path: str, wanted: Wanted, *, others: bool = False) -> Table:
-    """Read columns of a CSV file, `-` is stdin, up to its limit. Raises Refused, OSError, Trouble."""
+    """Read columns of a CSV file, `-` is stdin, up to its limit.
+    Raises Refused, OSError, EnvironmentFailure.
+    """
     from ipamc.read.csv_table import LARGEST, read_table
 
     if path == STDIN:
@@ -88,18 +90,20 @@ def load_table(path: str, wanted: Wanted, *, others: bool = False) -> Table:
         data = file.read(LARGEST + 1)
     if data.startswith(_SHEETS):
         csv = PurePath(path).with_suffix(".csv")
-        raise Trouble(f"{path} is a spreadsheet, and no CSV: save its sheet as {csv}, and name that file")
+        raise EnvironmentFailure(
+            f"{path} is a spreadsheet, and no CSV: save its sheet as {csv}, and name that file"
+        )
     return read_table(path, data, wanted, others=others)
 
 
 def load_routes(files: Sequence[str], dumps: Sequence[str]) -> list[RoutingTable]:
-    """Read the routing tables of routers, one a file; `-` is stdin. Raises Refused, OSError, Trouble.
-    `dumps` are the files of the dump; naming one of them as a table is an error.
+    """Read the routing tables of routers, one a file; `-` is stdin. Raises Refused, OSError,
+    EnvironmentFailure. `dumps` are the files of the dump; naming one of them as a table is an error.
     """
     from ipamc.read.routes import LARGEST, read_routes
 
     if len({*files, *dumps}) < len(files) + len(dumps):
-        raise Trouble("a routing table is named twice, or is the dump: name each file once")
+        raise EnvironmentFailure("a routing table is named twice, or is the dump: name each file once")
     tables = []
     for path in files:
         if path == STDIN:
@@ -121,7 +125,7 @@ def refuse_for_cluster(cluster: str, files: Sequence[str], verb: str) -> None:
 
 def _sources(files: Sequence[str], command: str = DUMP) -> Iterator[Source]:
     if len(set(files)) < len(files):
-        raise Trouble("a file of the dump is named twice: name each once")
+        raise EnvironmentFailure("a file of the dump is named twice: name each once")
     for path in files:
         if path == STDIN:
             reading("stdin")
@@ -130,9 +134,9 @@ def _sources(files: Sequence[str], command: str = DUMP) -> Iterator[Source]:
         if Path(path).is_dir():
             inside = shlex.join(sorted(map(str, Path(path).glob("*.json")))[:4])
             files_in_it = "name the files in it, or the zip of a sysdump"
-            raise Trouble(f"{path} is a folder: {files_in_it}{f': {inside}' if inside else ''}")
+            raise EnvironmentFailure(f"{path} is a folder: {files_in_it}{f': {inside}' if inside else ''}")
         if not Path(path).exists():
-            raise Trouble(f"there is no file {path}: make a dump, {command} > {shlex.quote(path)}")
+            raise EnvironmentFailure(f"there is no file {path}: make a dump, {command} > {shlex.quote(path)}")
         with open(path, "rb") as file:  # noqa: PTH123 - as the user types it
             if file.seekable():
                 start = file.read(len(_ZIP[0]))
@@ -145,10 +149,10 @@ def _sources(files: Sequence[str], command: str = DUMP) -> Iterator[Source]:
 
 
 def _pieces(path: str, file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the bytes of a file; a gzip is unpacked. Raises Trouble."""
+    """Yield the bytes of a file; a gzip is unpacked. Raises EnvironmentFailure."""
     pieces = _within(path, _read(file))
     if (first := next(pieces, b"")).startswith(_ZIP):
-        raise Trouble(f"{path} is a zip, which is read from a file alone: give its name")
+        raise EnvironmentFailure(f"{path} is a zip, which is read from a file alone: give its name")
     whole = chain((first,), pieces)
     return _within(path, _unpacked(path, whole)) if first.startswith(_GZIP) else whole
 
@@ -161,17 +165,19 @@ def _read(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _within(path: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Pass pieces on. Raises Trouble above LARGEST bytes."""
+    """Pass pieces on. Raises EnvironmentFailure above LARGEST bytes."""
     total = 0
     for piece in pieces:
         total += len(piece)
         if total > LARGEST:
-            raise Trouble(f"{path} has more than {LARGEST:,} bytes: make a dump of fewer kinds")
+            raise EnvironmentFailure(f"{path} has more than {LARGEST:,} bytes: make a dump of fewer kinds")
         yield piece
 
 
 def _unpacked(path: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the contents of a gzip of any number of members. Raises Trouble if it is damaged or cut off."""
+    """Yield the contents of a gzip of any number of members.
+    Raises EnvironmentFailure if it is damaged or cut off.
+    """
     engine = zlib.decompressobj(wbits=31)
     try:
         for piece in pieces:
@@ -182,9 +188,9 @@ def _unpacked(path: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
                 yield engine.decompress(packed, _CHUNK)
                 packed = engine.unused_data.lstrip(b"\0") if engine.eof else engine.unconsumed_tail
     except zlib.error as problem:
-        raise Trouble(f"{path} is a damaged gzip: {problem}") from None
+        raise EnvironmentFailure(f"{path} is a damaged gzip: {problem}") from None
     if not engine.eof:
-        raise Trouble(f"{path} is a gzip that was cut off: make it again")
+        raise EnvironmentFailure(f"{path} is a gzip that was cut off: make it again")
 
 
 def _of_zip(path: str, file: IO[bytes]) -> Iterator[Source]:
@@ -193,19 +199,23 @@ def _of_zip(path: str, file: IO[bytes]) -> Iterator[Source]:
         with zipfile.ZipFile(file) as archive:
             members = archive.infolist()
             if len(members) > MEMBERS:
-                raise Trouble(f"{path} has {len(members):,} files, more than {MEMBERS:,}: it is no dump")
+                raise EnvironmentFailure(
+                    f"{path} has {len(members):,} files, more than {MEMBERS:,}: it is no dump"
+                )
             for name in (member.filename for member in members):
                 parts = PurePosixPath(name.replace("\\", "/")).parts
                 if ".." in parts or name.startswith(("/", "\\")) or (parts and parts[0].endswith(":")):
                     climbs = f"has a file {name!r}, which leaves the zip's folder"
-                    raise Trouble(f"{path} {climbs}: it is no sysdump")
+                    raise EnvironmentFailure(f"{path} {climbs}: it is no sysdump")
             total = 0
             for member in sorted(members, key=lambda member: member.filename):
                 if member.is_dir() or not member.filename.endswith((".yaml", ".yml", ".json")):
                     continue
                 total += member.file_size
                 if total > LARGEST:
-                    raise Trouble(f"{path} unpacks to more than {LARGEST:,} bytes: name files of it instead")
+                    raise EnvironmentFailure(
+                        f"{path} unpacks to more than {LARGEST:,} bytes: name files of it instead"
+                    )
                 with archive.open(member) as opened:
                     start = opened.read(_PEEK)
                     named = _NAMED(PurePosixPath(member.filename).name)
@@ -214,15 +224,17 @@ def _of_zip(path: str, file: IO[bytes]) -> Iterator[Source]:
                         reading(f"{PurePath(path).name}: {member.filename}", member.file_size)
                         yield shown, _checked(shown, start, opened, member.file_size)
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as problem:
-        raise Trouble(f"{path} is a damaged zip: {problem}") from None
+        raise EnvironmentFailure(f"{path} is a damaged zip: {problem}") from None
 
 
 def _checked(name: str, start: bytes, file: IO[bytes], size: int) -> Iterator[bytes]:
-    """Yield the bytes of a member. Raises Trouble if they exceed the size in the zip's directory."""
+    """Yield the bytes of a member.
+    Raises EnvironmentFailure if they exceed the size in the zip's directory.
+    """
     total = len(start)
     yield start
     for chunk in _within(name, _read(file)):
         total += len(chunk)
         if total > size:
-            raise Trouble(f"{name} has more bytes than the zip says: it is no sysdump")
+            raise EnvironmentFailure(f"{name} has more bytes than the zip says: it is no sysdump")
         yield chunk

@@ -9,7 +9,7 @@ import shlex
 import shutil
 
 from ipamc.report.terminal_text import visible
-from ipamc.workspace.trouble import Trouble
+from ipamc.workspace.failure import EnvironmentFailure
 
 
 def variable(name: str) -> str:
@@ -23,11 +23,13 @@ def today() -> str:
     if epoch is None:
         return datetime.datetime.now(datetime.UTC).date().isoformat()
     if not re.fullmatch(r"\d{1,12}", epoch, re.ASCII):
-        raise Trouble(f"SOURCE_DATE_EPOCH is {visible(epoch)!r}, which is not a number of seconds since 1970")
+        raise EnvironmentFailure(
+            f"SOURCE_DATE_EPOCH is {visible(epoch)!r}, which is not a number of seconds since 1970"
+        )
     try:
         return datetime.datetime.fromtimestamp(int(epoch), datetime.UTC).date().isoformat()
     except (OverflowError, ValueError, OSError):
-        raise Trouble(f"SOURCE_DATE_EPOCH is {epoch}, after the year 9999") from None
+        raise EnvironmentFailure(f"SOURCE_DATE_EPOCH is {epoch}, after the year 9999") from None
 
 
 def utc(second: int) -> str:
@@ -48,16 +50,18 @@ def program(name: str) -> str | None:
 
 
 def command(name: str, default: str) -> list[str]:
-    """Return the words of the command line in a variable, or `default`. Raises Trouble if not found."""
+    """Return the words of the command line in a variable, or `default`.
+    Raises EnvironmentFailure if not found.
+    """
     try:
         words = shlex.split(variable(name) or default)
     except ValueError as problem:
-        raise Trouble(f"{name} is not a command line: {str(problem).lower()}") from None
+        raise EnvironmentFailure(f"{name} is not a command line: {str(problem).lower()}") from None
     if not words or not words[0]:
-        raise Trouble(f"{name} names no program: unset it, or write one, as in {name}={default}")
+        raise EnvironmentFailure(f"{name} names no program: unset it, or write one, as in {name}={default}")
     found = program(words[0])
     if found is None:
-        raise Trouble(f"there is no {words[0]} here: install it, or name it in ${name}")
+        raise EnvironmentFailure(f"there is no {words[0]} here: install it, or name it in ${name}")
     return [found, *words[1:]]
 
 

@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from ipamc.workspace import git
 from ipamc.workspace.environment import variable
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.git_remote import Credentials, is_local, remote
-from ipamc.workspace.trouble import Trouble
 from ipamc.workspace.web import Answer, Api, api_url, checked_token
 
 PAGES = 200  # pages of comments or issues that are read
@@ -84,12 +84,14 @@ class _IdToken(msgspec.Struct):
     value: str
 
 
-class Nowhere(Trouble):
+class Nowhere(EnvironmentFailure):
     """There is no merge request or pull request here, or no token."""
 
 
 class Forge(Struct, frozen=True, kw_only=True):
-    """The project of this job, with a token for it. Methods raise Trouble where the forge refuses."""
+    """The project of this job, with a token for it.
+    Methods raise EnvironmentFailure where the forge refuses.
+    """
 
     api: Api
     github: bool
@@ -103,7 +105,7 @@ class Forge(Struct, frozen=True, kw_only=True):
     def me(self) -> str | int:
         """Return the owner of the token, as an author: a login of GitHub, an id of GitLab.
         GitHub's REST API does not answer a workflow's own token, its GraphQL API does: `github-actions[bot]`.
-        Raises Trouble where the forge does not answer.
+        Raises EnvironmentFailure where the forge does not answer.
         """
         if self.github:
             data = self.graphql("query { viewer { login } }", _ViewerAnswer).data or {}
@@ -111,7 +113,7 @@ class Forge(Struct, frozen=True, kw_only=True):
         else:
             owner = self.api.ask("GET", "/user", Author).id
         if owner in {None, ""}:
-            raise Trouble("the forge does not tell whose the token is")
+            raise EnvironmentFailure("the forge does not tell whose the token is")
         return owner
 
     def graphql(self, query: str, answer: type[Answer], **variables: str) -> Answer:
@@ -130,7 +132,9 @@ class Forge(Struct, frozen=True, kw_only=True):
 
 
 class Posts(Struct, frozen=True, kw_only=True):
-    """The comments of a request, or the issues of a project. Methods raise Trouble if the forge refuses."""
+    """The comments of a request, or the issues of a project.
+    Methods raise EnvironmentFailure if the forge refuses.
+    """
 
     forge: Forge
     issues: bool
@@ -147,7 +151,7 @@ class Posts(Struct, frozen=True, kw_only=True):
         end, size = time.monotonic() + SECONDS, 100 if github or self.issues else 10
         for page in range(1, PAGES + 1):
             if time.monotonic() > end:
-                raise Trouble(f"{self.path} was not read within {SECONDS} seconds")
+                raise EnvironmentFailure(f"{self.path} was not read within {SECONDS} seconds")
             query = urlencode({**asked, "per_page": size, "page": page})
             found = self.forge.api.ask("GET", f"{self.path}?{query}", list[Post])
             for post in found:
@@ -157,7 +161,7 @@ class Posts(Struct, frozen=True, kw_only=True):
             if len(found) < size:
                 return
         if self.issues:  # ours may be on a later page; then each run would open another
-            raise Trouble(f"there are more than {PAGES * size:,} open issues")
+            raise EnvironmentFailure(f"there are more than {PAGES * size:,} open issues")
 
     def create(self, text: str, **fields: str) -> int:
         """Write a comment, or open an issue; return the number of the issue."""
@@ -188,7 +192,8 @@ def on_github() -> bool:
 
 def forge_of_this_job(github_variable: str = "GITHUB_TOKEN") -> Forge:
     """Return the forge on which this job runs, with the token of a variable: on GitLab IPAMC_TOKEN.
-    Raises Nowhere outside of a forge and without a token, Trouble where a variable is not what a forge sets.
+    Raises Nowhere outside of a forge and without a token, EnvironmentFailure where a variable is not what a
+    forge sets.
     """
     github = on_github()
     name = github_variable if github else "IPAMC_TOKEN"
@@ -204,7 +209,7 @@ def forge_of_this_job(github_variable: str = "GITHUB_TOKEN") -> Forge:
 
 
 def comments_of_this_job() -> Posts:
-    """Return the comments of the request for which this job runs. Raises Nowhere and Trouble."""
+    """Return the comments of the request for which this job runs. Raises Nowhere and EnvironmentFailure."""
     if on_github():
         number = re.fullmatch(r"refs/pull/([0-9]+)/\w+", variable("GITHUB_REF"))
         found = number[1] if number else ""
@@ -221,7 +226,7 @@ def comments_of_this_job() -> Posts:
 
 
 def issues_of_this_job() -> Posts:
-    """Return the issues of the project of this job. Raises Nowhere and Trouble."""
+    """Return the issues of the project of this job. Raises Nowhere and EnvironmentFailure."""
     forge = forge_of_this_job()
     path = f"{forge.project}/issues"
     return Posts(forge=forge, issues=True, path=path, one=path)
@@ -231,7 +236,7 @@ def last_success() -> str:
     """Return the commit of the last successful pipeline of this branch that a push started.
     Such a pipeline has applied all it was to apply: it fails if one cluster fails. GitHub needs GITHUB_TOKEN
     with the permission actions: read. GitLab needs IPAMC_TOKEN with the scope read_api, because a job's own
-    token may not list pipelines. Raises Nowhere, and Trouble where the forge refuses.
+    token may not list pipelines. Raises Nowhere, and EnvironmentFailure where the forge refuses.
     """
     forge = forge_of_this_job()
     branch = variable("GITHUB_REF_NAME" if forge.github else "CI_COMMIT_BRANCH")
@@ -255,7 +260,7 @@ def last_success() -> str:
 def labels_of_merge_group() -> list[str]:
     """Return the labels of the pull request for which GitHub's merge queue created this job's group.
     The group's ref names the pull request. GitHub creates a group for each pull request in the queue, on top
-    of those before it. Raises Nowhere, and Trouble where the forge refuses.
+    of those before it. Raises Nowhere, and EnvironmentFailure where the forge refuses.
     """
     ref = variable("GITHUB_REF")
     group = re.fullmatch(r"refs/heads/gh-readonly-queue/.+/pr-([0-9]+)-[0-9a-f]{40,64}", ref)
@@ -265,7 +270,9 @@ def labels_of_merge_group() -> list[str]:
 
 
 def id_token(audience: str) -> str:
-    """Return the id token (OIDC) of this job, of GitHub one for an audience. Raises Nowhere, Trouble."""
+    """Return the id token (OIDC) of this job, of GitHub one for an audience.
+    Raises Nowhere, EnvironmentFailure.
+    """
     if not on_github():
         if not (token := variable("IPAMC_ID_TOKEN")):
             raise Nowhere(
@@ -301,15 +308,19 @@ def push_credentials(url: str) -> Credentials | None:
 
 
 def last_applied(url: str, cluster: str = "*") -> dict[str, str]:
-    """Return the commits last applied completely, by cluster, from refs. Raises Nowhere, Trouble."""
+    """Return the commits last applied completely, by cluster, from refs.
+    Raises Nowhere, EnvironmentFailure.
+    """
     with remote(".", url, push_credentials(url)) as there:
         found = there.refs(f"{git.APPLIED}{cluster}")
     return {ref.removeprefix(git.APPLIED): commit for ref, commit in found.items()}
 
 
 def _path_of(name: str) -> str:
-    """Return a variable that is part of a URL's path. Raises Trouble for any other text."""
+    """Return a variable that is part of a URL's path. Raises EnvironmentFailure for any other text."""
     value = variable(name)
     if not re.fullmatch(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?", value) or ".." in value:
-        raise Trouble(f"{name} is {value!r:.80}, which is not a name or a number that a forge sets")
+        raise EnvironmentFailure(
+            f"{name} is {value!r:.80}, which is not a name or a number that a forge sets"
+        )
     return value

@@ -15,8 +15,8 @@ import msgspec
 from msgspec import Struct
 
 from ipamc.workspace.environment import variable
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.forge import Forge, Number, forge_of_this_job
-from ipamc.workspace.trouble import Trouble
 
 LABEL = "ipamc/only-adds"  # the label of a request that needs no decision by a person
 PATIENCE = 60  # seconds in which GitLab starts the pipeline of a push
@@ -98,7 +98,7 @@ class _Graph(msgspec.Struct):
 
 
 class Requests(Struct, frozen=True, kw_only=True):
-    """The requests of one branch into another. Methods raise Trouble where the forge refuses."""
+    """The requests of one branch into another. Methods raise EnvironmentFailure where the forge refuses."""
 
     forge: Forge
     branch: str
@@ -141,9 +141,11 @@ class Requests(Struct, frozen=True, kw_only=True):
             api.ask("DELETE", f"{path}/{quote(LABEL, safe='')}", list[Any])
 
     def merge_when_checked(self, request: Request, commit: str, *, pushed: bool) -> None:
-        """Enable automatic merging; `pushed`: this run pushed the commit. Raises Trouble if impossible."""
+        """Enable automatic merging; `pushed`: this run pushed the commit.
+        Raises EnvironmentFailure if impossible.
+        """
         if self.own_token:
-            raise Trouble(
+            raise EnvironmentFailure(
                 "what the token of the job opens and merges starts no workflow: set the secret IPAMC_TOKEN"
             )
         if self.forge.github:
@@ -164,10 +166,10 @@ class Requests(Struct, frozen=True, kw_only=True):
                 break
             if time.monotonic() > end:
                 why = f"it is still {status}" if status in _UNDECIDED else "no pipeline was started for it"
-                raise Trouble(f"{why} after {PATIENCE} seconds")
+                raise EnvironmentFailure(f"{why} after {PATIENCE} seconds")
             time.sleep(PAUSE)
         if pipeline.status in {"failed", "canceled", "canceling", "skipped", "manual"}:
-            raise Trouble(f"its pipeline is {pipeline.status}")
+            raise EnvironmentFailure(f"its pipeline is {pipeline.status}")
         fields = {"sha": commit, "auto_merge": True, "should_remove_source_branch": True}
         fields["merge_when_pipeline_succeeds"] = True  # the name of auto_merge before GitLab 17.11
         self.forge.change(f"{self._path(request)}/merge", fields)
@@ -206,11 +208,11 @@ class Requests(Struct, frozen=True, kw_only=True):
 
     def _mutate(self, mutation: str, **variables: str) -> None:
         if errors := self.forge.graphql(mutation, _Graph, **variables).errors:
-            raise Trouble("; ".join(error.message for error in errors))
+            raise EnvironmentFailure("; ".join(error.message for error in errors))
 
 
 def requests_of_this_job(branch: str, target: str) -> Requests:
-    """Return the requests of the forge on which this job runs. Raises Nowhere and Trouble."""
+    """Return the requests of the forge on which this job runs. Raises Nowhere and EnvironmentFailure."""
     own = not variable("IPAMC_TOKEN")
     forge = forge_of_this_job("GITHUB_TOKEN" if own else "IPAMC_TOKEN")
     return Requests(forge=forge, branch=branch, target=target, own_token=own and forge.github)

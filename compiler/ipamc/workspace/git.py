@@ -1,7 +1,7 @@
 """Queries to git about history and configuration, and merges.
 
-`git_run` decides how git is run, `git_tree` reads the files of a commit. Functions raise Trouble if git
-cannot answer; None means that git answered and there is none.
+`git_run` decides how git is run, `git_tree` reads the files of a commit. Functions raise EnvironmentFailure
+if git cannot answer; None means that git answered and there is none.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ipamc.workspace import git_run, git_tree
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.git_run import must, run
-from ipamc.workspace.trouble import Trouble
 
 APPLIED = "refs/ipamc/applied/"
 """The prefix, before a cluster's name, of the ref of the commit that was last applied to it completely."""
@@ -75,11 +75,13 @@ def show(folder: str, revision: str, path: str) -> bytes | None:
 
 
 def commit(folder: str, revision: str) -> str | None:
-    """Return the commit of a revision, or None. Raises Trouble if a tag and a branch have this name."""
+    """Return the commit of a revision, or None.
+    Raises EnvironmentFailure if a tag and a branch have this name.
+    """
     found = run(folder, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
     if "is ambiguous" in found.complaint:
         better = "write refs/heads/… or refs/remotes/…"
-        raise Trouble(f"{revision!r} is ambiguous here, a branch and a tag for example: {better}")
+        raise EnvironmentFailure(f"{revision!r} is ambiguous here, a branch and a tag for example: {better}")
     name = found.text.strip()
     return name if found.code == 0 and _OBJECT(name) else None
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 
 from ipamc.workspace import git_run
 from ipamc.workspace.disk import is_folder
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.git import is_shallow
 from ipamc.workspace.git_run import Done
-from ipamc.workspace.trouble import Trouble
 from ipamc.workspace.web import api_url, checked_token
 
 _MAY_NOT = re.compile(
@@ -29,7 +29,7 @@ _MAY_NOT = re.compile(
 _ROW = re.compile(r"([0-9a-f]{40,64})\t(refs/\S+)").fullmatch
 
 
-class MayNotPush(Trouble):
+class MayNotPush(EnvironmentFailure):
     """The token may not write to the repository."""
 
 
@@ -53,7 +53,9 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remote:
-    """A remote repository, as `remote` opens it. Methods raise Trouble where it cannot be reached."""
+    """A remote repository, as `remote` opens it.
+    Methods raise EnvironmentFailure where it cannot be reached.
+    """
 
     url: str
     credentials: Credentials | None
@@ -92,7 +94,7 @@ class Remote:
         if self._run("cat-file", "-e", f"{commit}^{{commit}}").code:
             done = self._run("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--", self.url, ref)
             if done.code:
-                raise Trouble(f"{ref} cannot be fetched from {self.url}: {self._reason(done)}")
+                raise EnvironmentFailure(f"{ref} cannot be fetched from {self.url}: {self._reason(done)}")
 
     def push(self, moves: Sequence[Move]) -> dict[str, str]:
         """Move refs; return the refs that could not be moved, with the reason. Raises MayNotPush."""
@@ -114,8 +116,10 @@ class Remote:
             header = f"Authorization: Basic {base64.b64encode(plain.encode()).decode()}"
         return git_run.transport(self.folder, self.objects, self.url, header, command, *arguments)
 
-    def _refusal(self, done: Done, what: str) -> Trouble:
-        return (MayNotPush if _MAY_NOT(done.complaint) else Trouble)(f"{what}: {self._reason(done)}")
+    def _refusal(self, done: Done, what: str) -> EnvironmentFailure:
+        return (MayNotPush if _MAY_NOT(done.complaint) else EnvironmentFailure)(
+            f"{what}: {self._reason(done)}"
+        )
 
     def _reason(self, done: Done) -> str:
         said = done.reason or f"git exits with {done.code}"
@@ -124,22 +128,24 @@ class Remote:
 
 @contextmanager
 def remote(folder: str, url: str, credentials: Credentials | None) -> Iterator[Remote]:
-    """Open a repository by a URL of http(s) without a user, or an absolute path. Raises Trouble."""
+    """Open a repository by a URL of http(s) without a user, or an absolute path.
+    Raises EnvironmentFailure.
+    """
     if not is_local(url):
         api_url("--remote", url)
     elif not is_folder(url):
-        raise Trouble(f"there is no repository {url}")
+        raise EnvironmentFailure(f"there is no repository {url}")
     if credentials:
         checked_token("the token for pushing", credentials.token)
     if is_shallow(folder):
-        raise Trouble("this clone is shallow: git fetch --unshallow origin, or fetch-depth: 0")
+        raise EnvironmentFailure("this clone is shallow: git fetch --unshallow origin, or fetch-depth: 0")
     ours = git_run.must(folder, "rev-parse", "--path-format=absolute", "--git-path", "objects").text.strip()
     kind = git_run.must(folder, "rev-parse", "--show-object-format").text.strip()
     with tempfile.TemporaryDirectory(prefix="ipamc-") as own:
         init = ("init", "--bare", "--quiet", "--template=", f"--object-format={kind}")
         done = git_run.transport(own, ours, url, "", *init)
         if done.code:
-            raise Trouble(f"git init in {own}: {done.reason}")
+            raise EnvironmentFailure(f"git init in {own}: {done.reason}")
         yield Remote(url=url, credentials=credentials, folder=own, objects=ours)
 
 

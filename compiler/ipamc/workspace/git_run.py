@@ -22,7 +22,7 @@ from typing import IO
 from msgspec import Struct
 
 from ipamc.workspace.environment import program
-from ipamc.workspace.trouble import Trouble
+from ipamc.workspace.failure import EnvironmentFailure
 
 MOST = 256 << 20  # the most bytes that one command may print
 SECONDS = 600  # how long git may talk to a remote repository
@@ -115,7 +115,9 @@ def text(output: bytes) -> str:
 
 
 def run(folder: str, command: str, *arguments: str, options: Sequence[str] = (), stdin: bytes = b"") -> Done:
-    """Run a command of git at the top of a work tree. Raises Trouble, also above MOST bytes of output."""
+    """Run a command of git at the top of a work tree.
+    Raises EnvironmentFailure, also above MOST bytes of output.
+    """
     with started(folder, *options, command, *arguments) as git:
         # In a thread: git answers before it has read all input, and a pipe holds 64 KiB.
         def ask() -> None:
@@ -126,7 +128,9 @@ def run(folder: str, command: str, *arguments: str, options: Sequence[str] = (),
         asking.start()
         output = git.stdout.read(MOST + 1)
         if len(output) > MOST:
-            raise Trouble(f"git {command} prints more than {MOST:,} bytes: is this a repository of clusters?")
+            raise EnvironmentFailure(
+                f"git {command} prints more than {MOST:,} bytes: is this a repository of clusters?"
+            )
         asking.join()
         return git.done(output)
 
@@ -136,7 +140,7 @@ def started(folder: str, *arguments: str) -> Iterator[Running]:
     """Start git as `run` does, for a dialogue; end it with the block."""
     top = top_of(folder)
     if top is None:
-        raise Trouble(f"{folder} is not in a git repository")
+        raise EnvironmentFailure(f"{folder} is not in a git repository")
     _check(top)
     with _start(top, (f"--git-dir={top}/.git", f"--work-tree={top}", *arguments)) as git:
         yield git
@@ -145,7 +149,8 @@ def started(folder: str, *arguments: str) -> Iterator[Running]:
 def transport(bare: str, objects: str, url: str, header: str, command: str, *arguments: str) -> Done:
     """Run a git command in a bare repository of our own, with one URL, by HTTP or on the disk.
     `objects` is a folder of more objects. `header` is sent to that URL alone. It is not an argument, because
-    other users of the machine can read arguments. Raises Trouble if the command does not end within SECONDS.
+    other users of the machine can read arguments. Raises EnvironmentFailure if the command does not end
+    within SECONDS.
     """
     given = os.environ.get("GIT_CONFIG_COUNT", "")
     number = int(given) if given.isdecimal() else 0
@@ -161,15 +166,15 @@ def transport(bare: str, objects: str, url: str, header: str, command: str, *arg
         try:
             output, _ = git.process.communicate(timeout=SECONDS)
         except subprocess.TimeoutExpired:
-            raise Trouble(f"git {command} {url}: not done within {SECONDS} seconds") from None
+            raise EnvironmentFailure(f"git {command} {url}: not done within {SECONDS} seconds") from None
         return git.done(output)
 
 
 def must(folder: str, command: str, *arguments: str, options: Sequence[str] = (), stdin: bytes = b"") -> Done:
-    """Run a command of git. Raises Trouble with git's reason where it fails."""
+    """Run a command of git. Raises EnvironmentFailure with git's reason where it fails."""
     done = run(folder, command, *arguments, options=options, stdin=stdin)
     if done.code:
-        raise Trouble(f"git {command} in {top_of(folder)}: {done.reason}")
+        raise EnvironmentFailure(f"git {command} in {top_of(folder)}: {done.reason}")
     return done
 
 
@@ -192,16 +197,20 @@ def _check(top: str) -> None:
         done = git.done(git.process.communicate()[0])
     if "dubious ownership" in done.complaint:
         trust = f"git config --global --add safe.directory {top}"
-        raise Trouble(f"git does not trust the repository {top}, because another user owns it: {trust}")
+        raise EnvironmentFailure(
+            f"git does not trust the repository {top}, because another user owns it: {trust}"
+        )
     if done.code:
-        raise Trouble(f"git cannot read the repository {top}: {done.reason}")
+        raise EnvironmentFailure(f"git cannot read the repository {top}: {done.reason}")
 
 
 @contextmanager
 def _start(top: str, arguments: Iterable[str], more: Mapping[str, str] | None = None) -> Iterator[Running]:
     git = program("git")
     if git is None:
-        raise Trouble(f"{top} is a git repository, and there is no git on the PATH to read it: install git")
+        raise EnvironmentFailure(
+            f"{top} is a git repository, and there is no git on the PATH to read it: install git"
+        )
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or _OURS(name)}
     settings = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
     with (

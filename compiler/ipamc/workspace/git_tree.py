@@ -13,9 +13,9 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct
 
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.git_run import must, started, text
 from ipamc.workspace.safe_read import LARGEST, TOTAL
-from ipamc.workspace.trouble import Trouble
 
 FILE, LINK, FOLDER, SUBMODULE = "file", "link", "folder", "submodule"
 _MODES = {b"120000": LINK, b"040000": FOLDER, b"160000": SUBMODULE}
@@ -30,7 +30,9 @@ class TreeEntry(Struct, frozen=True):
 
 
 def folders(folder: str, commit: str, path: str) -> list[str]:
-    """Return the names of folders and links below a path ("" is the top). Raises Trouble for a file."""
+    """Return the names of folders and links below a path ("" is the top).
+    Raises EnvironmentFailure for a file.
+    """
     return [name for name, entry in _below(folder, commit, path).items() if entry.sort != FILE]
 
 
@@ -40,8 +42,8 @@ def files(
     """Return the wanted files of a commit below a folder ("" is the top), in order of path below it.
     Git does not unpack a file that is among the `known` with the same bytes: the name of an object is their
     hash. A missing folder has no files. A link to another file in the folder is followed; files of submodules
-    are skipped. Raises Trouble for a link that leads elsewhere, for a folder that is a link or a submodule
-    itself, and for more than LARGEST bytes of a file or TOTAL bytes of all.
+    are skipped. Raises EnvironmentFailure for a link that leads elsewhere, for a folder that is a link or a
+    submodule itself, and for more than LARGEST bytes of a file or TOTAL bytes of all.
     """
     below = _below(folder, commit, path, "-r")
     within = f"{path}/" if path else ""
@@ -55,7 +57,7 @@ def files(
             if entry.sort == LINK:
                 there = below.get(_target(name, text(read(entry.blob, 4096, shown))))
             if there is None or there.sort != FILE:
-                raise Trouble(_no_file(shown, LINK))
+                raise EnvironmentFailure(_no_file(shown, LINK))
             chosen[name] = there.blob
         found: dict[str, bytes] = {}
         size = 0
@@ -77,14 +79,16 @@ def name_of(data: bytes, like: str) -> str:
 
 
 def blobs(folder: str, commit: str, paths: Sequence[str]) -> dict[str, bytes]:
-    """Return files of a commit by path, with two processes. Raises Trouble for links and large files."""
+    """Return files of a commit by path, with two processes.
+    Raises EnvironmentFailure for links and large files.
+    """
     found: dict[str, bytes] = {}
     with reader(folder) as read:
         for start in range(0, len(paths), _AT_ONCE):
             for path, entry in listed(folder, commit, paths[start : start + _AT_ONCE]).items():
                 shown = f"{commit[:12]}:{path}"
                 if entry.sort != FILE:
-                    raise Trouble(_no_file(shown, entry.sort))
+                    raise EnvironmentFailure(_no_file(shown, entry.sort))
                 found[path] = read(entry.blob, LARGEST, shown)
     return found
 
@@ -118,7 +122,9 @@ def _target(name: str, link: str) -> str:
 
 
 def _below(folder: str, commit: str, path: str, *options: str) -> dict[str, TreeEntry]:
-    """List the entries below a path ("" is the top), by path below it. Raises Trouble for a file."""
+    """List the entries below a path ("" is the top), by path below it.
+    Raises EnvironmentFailure for a file.
+    """
     if not path:
         return listed(folder, commit, [], *options)
     found = listed(folder, commit, [f"{path}/"], *options)
@@ -127,12 +133,12 @@ def _below(folder: str, commit: str, path: str, *options: str) -> dict[str, Tree
         for name, entry in listed(folder, commit, every, "-t").items():
             if entry.sort != FOLDER and name in every:
                 said = f"is a {entry.sort}, and no folder of clusters can be there"
-                raise Trouble(f"{commit[:12]}:{name} {said}")
+                raise EnvironmentFailure(f"{commit[:12]}:{name} {said}")
     return {name.removeprefix(f"{path}/"): entry for name, entry in found.items()}
 
 
 def listed(folder: str, commit: str, paths: Iterable[str], *options: str) -> dict[str, TreeEntry]:
-    """List the entries of a commit at these paths; FOLDER/ lists its contents. Raises Trouble."""
+    """List the entries of a commit at these paths; FOLDER/ lists its contents. Raises EnvironmentFailure."""
     output = must(folder, "ls-tree", "-z", "--full-tree", *options, commit, "--", *paths).output
     rows = output.split(b"\0")[:-1]
     found: dict[str, TreeEntry] = {}
@@ -141,7 +147,7 @@ def listed(folder: str, commit: str, paths: Iterable[str], *options: str) -> dic
         mode, _, blob = head.split()
         found[text(name)] = TreeEntry(_MODES.get(mode, FILE), blob.decode())
     if len(found) < len(rows):
-        raise Trouble(f"{commit[:12]} is damaged: it has two entries of one name: git fsck")
+        raise EnvironmentFailure(f"{commit[:12]} is damaged: it has two entries of one name: git fsck")
     return found
 
 
@@ -163,14 +169,14 @@ def reader(folder: str) -> Iterator[Callable[[str, int, str], bytes]]:
             head = git.stdout.readline().split()
             if len(head) != 3 or head[1] != b"blob":
                 lacks = "this clone lacks a file of the commit: it is a partial clone, or damaged"
-                raise Trouble(f"{lacks}: clone again without --filter")
+                raise EnvironmentFailure(f"{lacks}: clone again without --filter")
             size = int(head[2])
             if size > most:
                 large = f"{shown} has {size:,} bytes, more than {most:,}"
-                raise Trouble(f"{large}: name a revision in which it is smaller")
+                raise EnvironmentFailure(f"{large}: name a revision in which it is smaller")
             data = git.stdout.read(size + 1)[:size]
             if len(data) < size:
-                raise Trouble("git ended before it had printed a file: git fsck")
+                raise EnvironmentFailure("git ended before it had printed a file: git fsck")
             return data
 
         yield read

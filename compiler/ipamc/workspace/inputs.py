@@ -36,7 +36,7 @@ def read_sources(folder: str) -> tuple[dict[str, bytes], list[Diagnostic]]:
     """Read every input file of a cluster: bytes by path as the user would type it, in order of path.
     Inputs are all `*.yaml`, `*.yml` and `*.json` below the folder, except `rendered/` and names that start
     with a dot. The second value has the findings about irregular files; if there is one, no bytes are
-    returned. Raises Trouble if the folder is behind a link.
+    returned. Raises EnvironmentFailure if the folder is behind a link.
     """
     found: dict[str, bytes] = {}
     refused: list[Diagnostic] = []
@@ -64,7 +64,7 @@ def source_paths(folder: str) -> list[str]:
 
 def may_mention(folder: str, block: Block) -> bool:
     """Tell whether an input of a cluster may have an address of a block, entries of nodes aside.
-    Of a large file only the beginning is read. Raises Trouble as `read_sources` does.
+    Of a large file only the beginning is read. Raises EnvironmentFailure as `read_sources` does.
     """
     for path in source_paths(folder):
         data = safe_read.head(path, _HEAD)
@@ -158,11 +158,11 @@ def near_inputs(folder: str) -> tuple[Diagnostic, ...]:
     """
     lock = disk.lock_path(folder)
     others = (Path(path) for path in _files(folder) if not _is_candidate(path) and path != lock)
-    found = (_look(path) for path in sorted(others) if not is_leftover(path))
+    found = (_ignored(path) for path in sorted(others) if not is_leftover(path))
     return tuple(finding for finding in found if finding)
 
 
-def _look(path: Path) -> Diagnostic | None:
+def _ignored(path: Path) -> Diagnostic | None:
     from ipamc.read.rules import not_an_input
 
     shown, name = path.as_posix(), ""

@@ -27,8 +27,8 @@ from ipamc.review.live.objects import CILIUM_NODE, MANAGER, NODE, POLICIES, Obje
 from ipamc.review.live.rights import ADMISSION, CILIUM, RESOURCES
 from ipamc.workspace import shapes
 from ipamc.workspace.environment import command, program, variable
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.shapes import checked, decoded
-from ipamc.workspace.trouble import Trouble
 
 FEW = 8  # the most nodes whose pods are listed per node; above, all pods are listed once
 AT_ONCE = 100  # names in one `kubectl delete`
@@ -53,7 +53,7 @@ _NO_SUCH_KIND = ("the server doesn't have a resource type", "could not find the 
 Answer = TypeVar("Answer")
 
 
-class Forbidden(Trouble):
+class Forbidden(EnvironmentFailure):
     """The credentials may not do this."""
 
 
@@ -79,18 +79,18 @@ class Kube(Struct, frozen=True, kw_only=True):
     kubectl: tuple[str, ...] = field(default_factory=lambda: tuple(command("KUBECTL", "kubectl")))
 
     def build(self, folder: str) -> str:
-        """Return the output of a kustomization's build. Raises Trouble if the build fails."""
+        """Return the output of a kustomization's build. Raises EnvironmentFailure if the build fails."""
         if variable("KUSTOMIZE") or program("kustomize"):
             builder = [*command("KUSTOMIZE", "kustomize"), "build"]
         else:
             builder = [*self.kubectl, "kustomize"]
         code, text, complaint = _run([*builder, folder])
         if code:
-            raise Trouble(f"{folder} does not build: {complaint.strip()}")
+            raise EnvironmentFailure(f"{folder} does not build: {complaint.strip()}")
         return text
 
     def wait_for_crds(self, crds: Sequence[str], seconds: int) -> None:
-        """Wait for CRDs, which a new Cilium operator registers. Raises Trouble after `seconds`."""
+        """Wait for CRDs, which a new Cilium operator registers. Raises EnvironmentFailure after `seconds`."""
         end = time.monotonic() + seconds
         established = '.status.conditions[?(@.type=="Established")].status'
         columns = f"custom-columns=NAME:.metadata.name,ESTABLISHED:{established}"
@@ -102,10 +102,10 @@ class Kube(Struct, frozen=True, kw_only=True):
                 return
             # One exit code is for all failures. Without context, permission or route, waiting is no help.
             if code and "NotFound" not in complaint:
-                raise Trouble(f"the cluster does not answer: {complaint.strip()}")
+                raise EnvironmentFailure(f"the cluster does not answer: {complaint.strip()}")
             if time.monotonic() > end:
                 late = f"not there after {seconds} seconds; is Cilium installed? {complaint.strip()}"
-                raise Trouble(f"{', '.join(sorted(missing))}: {late}")
+                raise EnvironmentFailure(f"{', '.join(sorted(missing))}: {late}")
             time.sleep(1)
 
     def apply(
@@ -168,7 +168,7 @@ class Kube(Struct, frozen=True, kw_only=True):
         answer = msgspec.defstruct("List", [("items", list[shape] | None, None)])
         items = decoded(f"{kind}s", text, answer).get("items")
         if odd := next((item["kind"] for item in items or () if item["kind"] != kind), None):
-            raise Trouble(f"{kind}s: the cluster answers with a {odd}")
+            raise EnvironmentFailure(f"{kind}s: the cluster answers with a {odd}")
         return {identity(item): item for item in items or ()}
 
     def nodes(self) -> dict[str, dict[str, Any]]:
@@ -224,18 +224,20 @@ class Kube(Struct, frozen=True, kw_only=True):
             values = row.split("\t")
             if row and len(values) != len(fields):
                 number = f"{len(values)} fields instead of {len(fields)}"
-                raise Trouble(f"{what}: kubectl prints {number}: {row:.80}")
+                raise EnvironmentFailure(f"{what}: kubectl prints {number}: {row:.80}")
             if row:
                 yield values
 
     def read(self, what: str, *arguments: str, limit: float = LONGEST) -> str:
-        """Return the output of kubectl; "" if the cluster has no such kind. Raises Forbidden and Trouble."""
+        """Return the output of kubectl; "" if the cluster has no such kind.
+        Raises Forbidden and EnvironmentFailure.
+        """
         code, text, complaint = self._ask(*arguments, limit=limit)
         if not code:
             return text
         if any(said in complaint for said in _NO_SUCH_KIND):
             return ""
-        kind = Forbidden if "(Forbidden)" in complaint else Trouble
+        kind = Forbidden if "(Forbidden)" in complaint else EnvironmentFailure
         rename = f"kubectl config rename-context CONTEXT {shlex.quote(self.context)}"
         context = f"; a context is called as the cluster: {rename}" if "context" in complaint else ""
         raise kind(f"{what} cannot be read: {complaint.strip()}{context}")
@@ -245,20 +247,22 @@ class Kube(Struct, frozen=True, kw_only=True):
 
 
 def _run(words: Sequence[str], stdin: str = "", limit: float = LONGEST) -> tuple[int, str, str]:
-    """Run a program; return exit code, stdout and stderr. Raises Trouble if it does not start or end."""
+    """Run a program; return exit code, stdout and stderr.
+    Raises EnvironmentFailure if it does not start or end.
+    """
     try:
         done = subprocess.run(  # noqa: S603 - no shell
             words, input=stdin.encode(), capture_output=True, check=False, timeout=limit
         )
     except subprocess.TimeoutExpired:
-        raise Trouble(f"{words[0]} did not end within {limit:g} seconds") from None
+        raise EnvironmentFailure(f"{words[0]} did not end within {limit:g} seconds") from None
     except OSError as problem:
         reason = (problem.strerror or type(problem).__name__).lower()
-        raise Trouble(f"{words[0]} cannot be run: {reason}; see $KUBECTL and $KUSTOMIZE") from None
+        raise EnvironmentFailure(f"{words[0]} cannot be run: {reason}; see $KUBECTL and $KUSTOMIZE") from None
     try:
         return done.returncode, done.stdout.decode(), done.stderr.decode("utf-8", "replace")
     except UnicodeDecodeError:
-        raise Trouble(f"{words[0]} prints what is not UTF-8") from None
+        raise EnvironmentFailure(f"{words[0]} prints what is not UTF-8") from None
 
 
 class CiliumNodes:
@@ -274,9 +278,9 @@ class CiliumNodes:
         """What the apiserver says if the role of this job may not watch; "" if it may."""
 
     def follow(self, seconds: float) -> None:
-        """Keep the objects up to date for some seconds. Raises Trouble if they cannot be read at the end.
-        A watch ends early if the apiserver restarts or has forgotten the version (410 Gone): then all are
-        listed again, and watched from there. If a watch is impossible, they are listed at the end.
+        """Keep the objects up to date for some seconds. Raises EnvironmentFailure if they cannot be read at
+        the end. A watch ends early if the apiserver restarts or has forgotten the version (410 Gone): then
+        all are listed again, and watched from there. If a watch is impossible, they are listed at the end.
         """
         end = time.monotonic() + seconds
         current = False
@@ -288,7 +292,7 @@ class CiliumNodes:
                 current = True
             except Forbidden as problem:
                 self._may_watch, self.refused = False, str(problem)
-            except Trouble:
+            except EnvironmentFailure:
                 self._version = ""
                 time.sleep(max(0.0, min(PAUSE, end - time.monotonic())))
         if not current:
@@ -300,7 +304,7 @@ class CiliumNodes:
         self.live = dict(self._kube.listed(CILIUM_NODE))
 
     def _watch(self, seconds: float) -> None:
-        """Record the changes of some seconds. Raises Trouble if the watch ends before."""
+        """Record the changes of some seconds. Raises EnvironmentFailure if the watch ends before."""
         start, whole = time.monotonic(), math.ceil(seconds)
         query = f"watch=1&resourceVersion={quote(self._version)}&timeoutSeconds={whole}"
         what = "changes of CiliumNodes"
@@ -309,16 +313,16 @@ class CiliumNodes:
             event = decoded(what, line, shapes.Event)
             kind, document = event["type"], event["object"]
             if kind == "ERROR":
-                raise Trouble(f"{what}: {document.get('message')}")
+                raise EnvironmentFailure(f"{what}: {document.get('message')}")
             if checked(what, document)["kind"] != CILIUM_NODE:
-                raise Trouble(f"{what}: the cluster answers with a {document['kind']}")
+                raise EnvironmentFailure(f"{what}: the cluster answers with a {document['kind']}")
             self._version = document["metadata"].get("resourceVersion") or ""
             if kind == "DELETED":
                 self.live.pop(identity(document), None)
             else:
                 self.live[identity(document)] = document
         if time.monotonic() - start < seconds - EARLY:
-            raise Trouble("the watch of CiliumNodes ended early")
+            raise EnvironmentFailure("the watch of CiliumNodes ended early")
 
 
 def version_of(kube: Kube) -> str:

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from ipamc.review.live.rights import Listed
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.kubectl import Forbidden, Kube
-from ipamc.workspace.trouble import Trouble
 
 CHUNK = 500
 """Objects per answer, for the most numerous kinds: kubectl holds a whole answer in memory."""
@@ -124,11 +124,11 @@ def _chunks(kube: Kube, resource: str) -> Iterator[msgspec.Raw]:
         if not token:
             return
         if token == before:
-            raise Trouble(f"{resource}: the cluster answers with the same part of the list again")
+            raise EnvironmentFailure(f"{resource}: the cluster answers with the same part of the list again")
 
 
 def _decoded(what: str, text: str | msgspec.Raw, shape: Any) -> Any:
     try:
         return msgspec.json.decode(text, type=shape)
     except (msgspec.MsgspecError, RecursionError) as problem:
-        raise Trouble(f"{what}: the cluster answers with something else: {problem}") from None
+        raise EnvironmentFailure(f"{what}: the cluster answers with something else: {problem}") from None

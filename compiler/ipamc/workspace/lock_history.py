@@ -49,7 +49,7 @@ def lock_history(folder: str, revision: str = "HEAD") -> LockHistory:
     """List the versions of a cluster's lock, up to a revision, without reading the locks.
     There are none outside of a repository, before the first commit, and if the lock was never committed. A
     commit that removed the lock, or replaced it by a link, is no version. The history of a renamed folder
-    begins with its new name. Raises Trouble where git cannot answer.
+    begins with its new name. Raises EnvironmentFailure where git cannot answer.
     """
     top = git.root(folder)
     if top is None:
@@ -92,7 +92,7 @@ def texts(
 ) -> Iterator[tuple[LockVersion, bytes]]:
     """Yield the locks of these versions one by one, so that one text is in memory at a time.
     The text is b"", which readers skip, for a lock above 256 MiB, and for all after `most` bytes in sum. Two
-    git processes serve all of them. Raises Trouble if git lacks one.
+    git processes serve all of them. Raises EnvironmentFailure if git lacks one.
     """
     wanted = list(versions)
     if not wanted:

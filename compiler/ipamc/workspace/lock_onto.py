@@ -11,9 +11,9 @@ from ipamc.model.diagnostics import names
 from ipamc.model.lock import Line, State
 from ipamc.report.dropped_lines import dropped_lines
 from ipamc.workspace import disk, git
-from ipamc.workspace.revision import known
+from ipamc.workspace.failure import EnvironmentFailure
+from ipamc.workspace.revision import commit_named
 from ipamc.workspace.source import below
-from ipamc.workspace.trouble import Trouble
 
 DEEPEST = 20  # the most commits in a row that are searched for an intact lock
 MOST = 200  # the most commits searched in all: merges of merges have many paths back
@@ -29,10 +29,12 @@ class Onto(Struct, frozen=True, kw_only=True):
     before: tuple[Line, ...]  # the revision's lines
 
     def refuse_unmerged(self, leavers: set[str]) -> None:
-        """Raise Trouble if a node that is new in the revision leaves here: its inventory is not merged."""
+        """Raise EnvironmentFailure if a node that is new in the revision leaves here: its inventory is not
+        merged.
+        """
         if unmerged := leavers & self.newcomers:
             lacking = f"nodes of {self.rev} are not in the inventory here: {names(unmerged)}"
-            raise Trouble(f"{lacking}; merge the inputs first: git merge {self.rev}")
+            raise EnvironmentFailure(f"{lacking}; merge the inputs first: git merge {self.rev}")
 
 
 class _Merger(Struct):
@@ -64,7 +66,9 @@ class _Merger(Struct):
         return self.of_commit("HEAD", DEEPEST)
 
     def of_commit(self, commit: str, steps: int) -> bytes | None:
-        """Return a commit's lock, else its parents' locks, merged. Raises Trouble after `steps` or MOST."""
+        """Return a commit's lock, else its parents' locks, merged.
+        Raises EnvironmentFailure after `steps` or MOST.
+        """
         if commit not in self.found:
             self.found[commit] = self._of_commit(commit, steps)
         return self.found[commit]
@@ -78,26 +82,28 @@ class _Merger(Struct):
         self.looked += 1
         if not parents or len(parents) > 2 or not steps or self.looked > MOST:
             before = "neither here nor in the commits before: git checkout a revision in which it is"
-            raise Trouble(f"{self.shown} is not sound, {before}")
+            raise EnvironmentFailure(f"{self.shown} is not sound, {before}")
         locks = [self.of_commit(parent, steps - 1) for parent in parents]
         # After a squashed merge the history has one side only; the other side's additions are placed again.
         return locks[0] if len(locks) == 1 else self.merged(self.show(self.base(*parents)), *locks)
 
     def base(self, one: str, two: str) -> str:
-        """Return the merge base of two commits. Raises Trouble where there is none."""
+        """Return the merge base of two commits. Raises EnvironmentFailure where there is none."""
         base = git.merge_base(self.folder, one, two)
         if base is None:
             more = "fetch more history (git fetch --unshallow)"
-            raise Trouble(f"{one} and {two} have no common ancestor here: {more}")
+            raise EnvironmentFailure(f"{one} and {two} have no common ancestor here: {more}")
         return base
 
     def merged(self, base: bytes | None, ours: bytes | None, theirs: bytes | None) -> bytes | None:
-        """Merge two locks. Lines of the trunk have priority, then those of the revision. Raises Trouble."""
+        """Merge two locks. Lines of the trunk have priority, then those of the revision.
+        Raises EnvironmentFailure.
+        """
         if ours is None or theirs is None:
             return theirs if ours is None else ours
         done = merge(base, ours, theirs, self.show(git.trunk(self.folder)), self.other)
         if done.conflicts:
-            raise Trouble(f"{self.shown}: a person must decide: {'; '.join(done.conflicts)}")
+            raise EnvironmentFailure(f"{self.shown}: a person must decide: {'; '.join(done.conflicts)}")
         self.lines += dropped_lines(self.shown, done.dropped, "the trunk", self.rev)
         return done.text
 
@@ -106,13 +112,13 @@ def onto(folder: str, rev: str, today: str) -> Onto:
     """Merge a cluster's lock with that of a revision. A quarantine that `rev` does not have begins `today`.
     The base is the merge base of HEAD and `rev`. If the work tree's lock is lost or damaged (by a text
     merge), the sides of git's unfinished merge are merged instead, or HEAD's lock is taken; if HEAD itself is
-    that merge, the locks of its parents are merged first. Raises Trouble if git lacks what this needs, or if
-    a person must decide.
+    that merge, the locks of its parents are merged first. Raises EnvironmentFailure if git lacks what this
+    needs, or if a person must decide.
     """
     top = git.root(folder)
     if top is None:
-        raise Trouble(f"{folder} is not in a git repository: --onto needs one")
-    commit = known(folder, rev)
+        raise EnvironmentFailure(f"{folder} is not in a git repository: --onto needs one")
+    commit = commit_named(folder, rev)
     path = f"{below(top, folder)}/{disk.LOCK}"
     merger = _Merger(folder, rev, path, disk.lock_path(folder), git.show(folder, commit, path))
     base = merger.base("HEAD", commit)

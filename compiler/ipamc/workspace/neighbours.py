@@ -17,11 +17,11 @@ from ipamc.model.gc_pause import paused_collector
 from ipamc.read.space_index import may_ask
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import folder_of, name_of, parent_of
+from ipamc.workspace.failure import EnvironmentFailure, one_line
 from ipamc.workspace.inputs import read_sources
 from ipamc.workspace.safe_read import link_on_the_way
 from ipamc.workspace.source import Commit, Disk
 from ipamc.workspace.spaces import spaces_in
-from ipamc.workspace.trouble import Trouble, one_line
 
 if TYPE_CHECKING:
     from ipamc.address_space import Neighbours
@@ -178,15 +178,16 @@ def refuse_takeovers(
     """Raise Refused if a cluster that left an address space since a commit now has addresses of a member."""
     if before is None or before.address_space in {"", compilation.plan.cluster.address_space}:
         return
-    from ipamc.address_space import Member, held_lines, prefixes_of, taken_while_leaving
+    from ipamc.address_space import ClusterChange, held_lines, prefixes_of, taken_while_leaving
     from ipamc.read.locate import locate
     from ipamc.workspace import git_tree
 
     plan = compilation.plan
     now = prefixes_of(plan.cluster, held_lines(plan.lock), inputs.lock_path, inputs.lock)
-    mine = Member(was=_read_in(base, folders.was), now=now)
+    mine = ClusterChange(was=_read_in(base, folders.was), now=now)
     others = [
-        Member(was=_read_in(base, then), now=_read_in(Disk(), here)) for here, then in _others(base, folders)
+        ClusterChange(was=_read_in(base, then), now=_read_in(Disk(), here))
+        for here, then in _others(base, folders)
     ]
     if found := list(taken_while_leaving(mine, others)):
         within = f"{base.revision}:"
@@ -217,7 +218,7 @@ def _read_in(source: Disk | Commit, folder: str) -> ClusterPrefixes | None:
 
     try:
         found = survey(source.inputs(folder, rendered=False), every=True) if source.has(folder) else None
-    except (Refused, Trouble, OSError):
+    except (Refused, EnvironmentFailure, OSError):
         return None
     return found if isinstance(found, ClusterPrefixes) else None
 
@@ -227,7 +228,7 @@ def _texts(findings: Iterable[Diagnostic]) -> dict[str, bytes]:
     paths = {other.at.path for finding in findings for other in finding.also}
     found: dict[str, bytes] = {}
     for path in sorted(paths):
-        with suppress(Trouble):  # a folder, or a file that may not be read
+        with suppress(EnvironmentFailure):  # a folder, or a file that may not be read
             if (data := disk.read_bytes(path)) is not None:
                 found[path] = data
     return found

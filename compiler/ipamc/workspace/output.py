@@ -18,7 +18,7 @@ from ipamc.workspace import safe_read, tree
 from ipamc.workspace.cluster_lock import LockedFolder, is_leftover, temporary
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.disk import LOCK, RENDERED, is_same, lock_path
-from ipamc.workspace.trouble import Trouble
+from ipamc.workspace.failure import EnvironmentFailure
 
 if TYPE_CHECKING:
     from ipamc.pipeline import Inputs
@@ -41,7 +41,9 @@ def there_now(folder: str, texts: Mapping[str, str]) -> set[str]:
 
 
 def compare(folder: str, lock: str | None, files: Mapping[str, str] | None) -> Changes:
-    """Return what `write` would change; None: no change wanted. Raises Trouble for a link to a folder."""
+    """Return what `write` would change; None: no change wanted.
+    Raises EnvironmentFailure for a link to a folder.
+    """
     there, wanted = () if files is None else tree.entries(folder), files or {}
     same = there_now(f"{folder}/{RENDERED}", wanted)
     return Changes(
@@ -54,9 +56,9 @@ def compare(folder: str, lock: str | None, files: Mapping[str, str] | None) -> C
 def write(held: LockedFolder, lock: str | None, files: Mapping[str, str] | None, read: Inputs) -> Changes:
     """Write the lock, then each file that changed; then remove files that no longer belong.
     Folders that become empty are removed, too. The lock comes first because addresses must not be forgotten.
-    `read` is what the run read of this folder. If the disk differs from it, Trouble is raised, and nothing is
-    written, unless the lock was replaced after this run wrote it. After a kill every file is whole, and the
-    next run completes the work. A file that already has its text is not touched.
+    `read` is what the run read of this folder. If the disk differs from it, EnvironmentFailure is raised, and
+    nothing is written, unless the lock was replaced after this run wrote it. After a kill every file is
+    whole, and the next run completes the work. A file that already has its text is not touched.
     """
     from ipamc.workspace.source import Disk
 
@@ -103,13 +105,13 @@ class _Lock(Struct):
     """The lock's signature when its bytes were last compared; they are read again only if it changes."""
 
     def check(self) -> None:
-        """Raise Trouble if the lock has changed."""
+        """Raise EnvironmentFailure if the lock has changed."""
         if self.seen and self.held.signature(LOCK) == self.seen:
             return
         path = lock_path(self.held.folder)
         try:
             found = safe_read.read_signed(path)
-        except (Trouble, OSError):
+        except (EnvironmentFailure, OSError):
             raise _changed(self.held, path) from None
         if (found and found[0]) != self.text:
             raise _changed(self.held, path)
@@ -150,5 +152,5 @@ def _refuse_moved(held: LockedFolder) -> None:
         raise _changed(held, held.folder)
 
 
-def _changed(held: LockedFolder, path: str) -> Trouble:
-    return Trouble(f"{name_of(held.folder)} changed while it was compiled: {path}; run it again")
+def _changed(held: LockedFolder, path: str) -> EnvironmentFailure:
+    return EnvironmentFailure(f"{name_of(held.folder)} changed while it was compiled: {path}; run it again")

@@ -13,9 +13,9 @@ from ipamc.lock.file import parse
 from ipamc.model.lock import Line, Lock
 from ipamc.workspace import committed, disk, git, git_tree
 from ipamc.workspace.clusters import folder_of, name_of
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.revision import clusters_below, unknown
 from ipamc.workspace.source import Commit, Source
-from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
     from ipamc.pipeline import Compilation, Inputs
@@ -32,21 +32,23 @@ class Base(Struct, frozen=True, kw_only=True):
     """A cluster's folder in the base, by its present folder."""
 
 
-def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
+def find_base(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
     """Compare the planned folders with those of a revision.
     `deleted` are folders to look for in the revision; None means all that no longer exist. A new folder is
-    taken for a renamed one if its lock has every line of the former one, unchanged. Raises Trouble without
-    repository or revision, and if HEAD has submodules in clusters/, or attributes that change bytes of these
-    folders.
+    taken for a renamed one if its lock has every line of the former one, unchanged. Raises EnvironmentFailure
+    without repository or revision, and if HEAD has submodules in clusters/, or attributes that change bytes
+    of these folders.
     """
     top = git.root(".")
     if top is None:
-        raise Trouble("this is no git repository, and --base needs one: omit it to compare with the disk")
+        raise EnvironmentFailure(
+            "this is no git repository, and --base needs one: omit it to compare with the disk"
+        )
     commit = git.commit(top, revision)
     if commit is None:
         if git.is_shallow(top):
             fetch = "git fetch --unshallow, or git fetch origin with the branch, and compare again"
-            raise Trouble(f"this clone is shallow and has no {revision!r}: {fetch}")
+            raise EnvironmentFailure(f"this clone is shallow and has no {revision!r}: {fetch}")
         raise unknown(top, revision)
     where = clusters_below(top)
     if where is not None:
@@ -61,7 +63,7 @@ def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
     renamed: dict[str, str] = {}
     for folder in new:
         text = None
-        with suppress(Trouble, OSError):  # it cannot be read: the cluster's own plan reports that
+        with suppress(EnvironmentFailure, OSError):  # it cannot be read: the cluster's own plan reports that
             text = disk.read_lock(folder)
         lines = _lines(parse(text, "")[0] if text else None)
         free = ((old, _lines(lock)) for old, lock in locks.items() if old not in renamed.values())
@@ -80,7 +82,7 @@ def cluster_base(source: Source, folder: str, head: Inputs, compilation: Compila
     """Return the base of one cluster; None if the base has no such cluster.
     `head` was compiled to `compilation`. Documents or a lock that are equal in the base are not parsed again,
     and files that are equal in a commit are not read. With 100,000 nodes that saves half of the time that a
-    plan takes beyond a compile. Raises Trouble if the base's lock cannot be read.
+    plan takes beyond a compile. Raises EnvironmentFailure if the base's lock cannot be read.
     """
     from ipamc.review.diff import UnreadableBase, read_base
 
@@ -102,7 +104,7 @@ def cluster_base(source: Source, folder: str, head: Inputs, compilation: Compila
         )
     except UnreadableBase as problem:
         better = "compare with a revision before that, or after it was repaired"
-        raise Trouble(f"{inputs.lock_path} is not sound there ({problem}): {better}") from None
+        raise EnvironmentFailure(f"{inputs.lock_path} is not sound there ({problem}): {better}") from None
 
 
 def _texts(inputs: Inputs) -> dict[str, bytes]:

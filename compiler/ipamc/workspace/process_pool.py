@@ -24,8 +24,8 @@ from typing import Generic, TypeVar
 from msgspec import Struct, field
 
 from ipamc.model.progress import track_clusters
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.signals import Stopped, keep_from_this_thread, let_into_this_thread, stop_in_order
-from ipamc.workspace.trouble import Trouble
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")
@@ -66,7 +66,7 @@ class ProcessPool(Struct, Generic[Work, Result]):
         for index in sorted(self.lost):  # others may have taken the memory
             self._work(deque([index]), 1, count)
             if index not in self.results:
-                self.results[index] = self.failed(self.tasks[index], Trouble(self.lost[index]))
+                self.results[index] = self.failed(self.tasks[index], EnvironmentFailure(self.lost[index]))
         return [self.results[index] for index in range(len(self.tasks))]
 
     def _work(self, waiting: deque[int], processes: int, count: Iterator[int]) -> None:

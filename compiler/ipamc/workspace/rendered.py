@@ -20,9 +20,9 @@ from ipamc.read.rendered import Object, Rendered, identity
 from ipamc.read.syntax.document import Unreadable
 from ipamc.workspace import disk, tree
 from ipamc.workspace.environment import today
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.shapes import ConfigMap, Kustomization, Values, checked
 from ipamc.workspace.source import Disk
-from ipamc.workspace.trouble import Trouble
 
 _SHAPES = {
     PurePosixPath(FLAGS).name: ConfigMap,
@@ -33,33 +33,37 @@ _SHAPES = {
 
 
 class Manifests(Rendered, frozen=True, dict=True):
-    """The rendered files at one moment. Each document must have its shape; else its methods raise Trouble."""
+    """The rendered files at one moment.
+    Each document must have its shape; else its methods raise EnvironmentFailure.
+    """
 
     def documents(self, path: str) -> list[Any]:
-        """Return the documents of a file, without empty ones. Raises Trouble."""
+        """Return the documents of a file, without empty ones. Raises EnvironmentFailure."""
         where = f"{self.shown}/{path}"
         try:
             found = self.parse(path)
         except KeyError:
-            raise Trouble(f"there is no {where}: run ipamc compile") from None
+            raise EnvironmentFailure(f"there is no {where}: run ipamc compile") from None
         except UnicodeDecodeError:
-            raise Trouble(f"{where} is not UTF-8 text") from None
+            raise EnvironmentFailure(f"{where} is not UTF-8 text") from None
         except Unreadable as problem:
-            raise Trouble(f"{where}: {problem.diagnostics[0].message}") from None
+            raise EnvironmentFailure(f"{where}: {problem.diagnostics[0].message}") from None
         shape = _SHAPES.get(PurePosixPath(path).name)
         return [checked(where, document, shape) for document in found if document is not None]
 
     @cached_property
     def flags(self) -> Assumed:
-        """The flags that the compile assumed. Raises Trouble."""
+        """The flags that the compile assumed. Raises EnvironmentFailure."""
         found = super().flags
         if not found.namespace:
-            raise Trouble(f"there is no ConfigMap of a namespace in {self.shown}/{FLAGS}: run ipamc compile")
+            raise EnvironmentFailure(
+                f"there is no ConfigMap of a namespace in {self.shown}/{FLAGS}: run ipamc compile"
+            )
         return found
 
 
 def manifests(folder: str) -> Manifests:
-    """Read a cluster's rendered files. Raises Trouble for links and irregular files."""
+    """Read a cluster's rendered files. Raises EnvironmentFailure for links and irregular files."""
     tree.regular(folder)
     return Manifests(tree.read(folder, tree.paths(folder)), f"{folder}/{disk.RENDERED}")
 
@@ -69,7 +73,7 @@ def former_blocks(folder: str) -> dict[str, list[Block]]:
     path = disk.lock_path(folder)
     lock, _ = parse(disk.read_lock(folder) or b"", path)
     if lock is None:
-        raise Trouble(f"{path} cannot be read: run ipamc compile")
+        raise EnvironmentFailure(f"{path} cannot be read: run ipamc compile")
     found: dict[str, list[Block]] = {}
     for line in lock.lines:
         if line.moved:
@@ -87,13 +91,15 @@ class Recompiled(Struct, frozen=True, kw_only=True):
 
 
 def recompiled(folder: str) -> Recompiled:
-    """Compile a cluster without changing its lock. Raises Refused as a compile does; Trouble, OSError."""
+    """Compile a cluster without changing its lock.
+    Raises Refused as a compile does; EnvironmentFailure, OSError.
+    """
     from ipamc.pipeline import compile_cluster
     from ipamc.render.arrange import arrange_waiting
     from ipamc.render.yaml import emit
 
     # The contents of objects are not compared, so other clusters do not matter.
-    inputs = replace(Disk().inputs(folder), today=today(), locked=True, untested=True, members=())
+    inputs = replace(Disk().inputs(folder), today=today(), locked=True, skip_tests=True, members=())
     compilation = compile_cluster(inputs)
     files = compilation.files, emit(arrange_waiting(compilation.plan), inputs.templates)
     rendered, waiting = (Rendered({path: text.encode() for path, text in each.items()}) for each in files)

@@ -17,26 +17,28 @@ from msgspec.structs import replace
 from ipamc.model.wording import nearest
 from ipamc.workspace import disk, git, git_tree
 from ipamc.workspace.clusters import clusters_folder, find, folder_of, name_of
+from ipamc.workspace.failure import EnvironmentFailure, Misnamed
 from ipamc.workspace.source import Commit, below, is_below
-from ipamc.workspace.trouble import Misnamed, Trouble
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:\d{2})?)?", re.ASCII)
 
 
-def known(folder: str, revision: str) -> str:
-    """Return the commit that a revision names in a folder's repository. Raises Trouble without one."""
+def commit_named(folder: str, revision: str) -> str:
+    """Return the commit that a revision names in a folder's repository.
+    Raises EnvironmentFailure without one.
+    """
     commit = git.commit(folder, revision)
     if commit is None:
         raise unknown(folder, revision)
     return commit
 
 
-def unknown(folder: str, revision: str, more: str = "") -> Trouble:
-    """Return the Trouble for a revision that git does not know, with the command to run."""
+def unknown(folder: str, revision: str, more: str = "") -> EnvironmentFailure:
+    """Return the EnvironmentFailure for a revision that git does not know, with the command to run."""
     remote, slash, branch = revision.partition("/")
     if revision == "HEAD":
         start = "git add --all && git commit --message start, and run this again"
-        return Trouble(f"nothing is committed here yet: {start}")
+        return EnvironmentFailure(f"nothing is committed here yet: {start}")
     if slash and remote in git.remotes(folder):
         way_out = f"git fetch {remote}, and run this again"
     elif near := branch if branch in (there := git.names_of_revisions(folder)) else nearest(revision, there):
@@ -45,7 +47,7 @@ def unknown(folder: str, revision: str, more: str = "") -> Trouble:
         way_out = f"this clone has no remote {remote!r}; git branch --all lists the branches that it has"
     else:
         way_out = "fetch it, or check its name: git branch --all lists the branches"
-    return Trouble(f"git knows no revision {revision!r} here: {way_out}{more}")
+    return EnvironmentFailure(f"git knows no revision {revision!r} here: {way_out}{more}")
 
 
 def last_change(folder: str, *files: str) -> int | None:
@@ -64,10 +66,10 @@ def clusters_below(top: str) -> str | None:
 
 
 def require_top() -> None:
-    """Raise Trouble inside a repository but below its top: paths in pipelines start at the top."""
+    """Raise EnvironmentFailure inside a repository but below its top: paths in pipelines start at the top."""
     top = git.root(".")
     if top is not None and Path(top).resolve() != Path.cwd():
-        raise Trouble(f"run this at the top of the repository: cd {top}")
+        raise EnvironmentFailure(f"run this at the top of the repository: cd {top}")
 
 
 @lru_cache(maxsize=64)
@@ -102,13 +104,13 @@ class Rooted:
 
 def look_back(at: str, clusters: Sequence[str]) -> Commit:
     """Return the commit that REV or DATE means, with the named clusters, or all below clusters/.
-    Its notes name the commit of a date and the clusters that it does not have. Raises Trouble with a way out
-    if git cannot answer, Misnamed for a date or a cluster that does not exist.
+    Its notes name the commit of a date and the clusters that it does not have. Raises EnvironmentFailure with
+    a way out if git cannot answer, Misnamed for a date or a cluster that does not exist.
     """
     start = next((folder for folder in clusters if disk.is_folder(folder)), ".")
     top = git.root(start)
     if top is None:
-        raise Trouble(
+        raise EnvironmentFailure(
             f"{'this folder' if start == '.' else start} is not in a git repository: --at needs one, "
             "and git; omit it for the disk, or begin one: "
             "git init && git add --all && git commit --message start"
@@ -151,12 +153,12 @@ def _of_date(top: str, text: str) -> str:
         return found
     first = git.first(top)
     if first is None:
-        raise Trouble("nothing is committed here yet: --at needs a commit")
+        raise EnvironmentFailure("nothing is committed here yet: --at needs a commit")
     begins = _time(top, first)
     if git.is_shallow(top):
         history = f"the history of this shallow clone, which begins at {begins}: git fetch --unshallow"
-        raise Trouble(f"{text} is before {history}")
-    raise Trouble(f"{text} is before the first commit, which is of {begins}: name a later date")
+        raise EnvironmentFailure(f"{text} is before {history}")
+    raise EnvironmentFailure(f"{text} is before the first commit, which is of {begins}: name a later date")
 
 
 def _folders(commit: Commit, clusters: Sequence[str]) -> list[str]:
@@ -169,7 +171,7 @@ def _folders(commit: Commit, clusters: Sequence[str]) -> list[str]:
         then = [folder_of(name) for name in names if not name.startswith(".")]
         if not then:
             later = "name a later revision, or a cluster's folder"
-            raise Trouble(f"{commit.revision} has no cluster below {disk.CLUSTERS}/: {later}")
+            raise EnvironmentFailure(f"{commit.revision} has no cluster below {disk.CLUSTERS}/: {later}")
         wanted = [*(find() if disk.is_folder(where) else []), *then]
     return sorted(dict.fromkeys(wanted), key=lambda folder: (name_of(folder), folder))
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from ipamc.workspace.trouble import Trouble
+from ipamc.workspace.failure import EnvironmentFailure
 
 LARGEST = 256 << 20  # the most bytes of a file: an inventory of some 600,000 nodes
 TOTAL = 1 << 30  # the most bytes of the inputs of a cluster together, and of its rendered files
@@ -28,7 +28,7 @@ _FLAGS = os.O_RDONLY | sum(
 )
 
 
-class Irregular(Trouble):
+class Irregular(EnvironmentFailure):
     """The reason why a file is not read: a failure of the environment, or a finding."""
 
     def __init__(self, path: str, problem: str, fix: str = "put a regular file there") -> None:
@@ -143,16 +143,16 @@ def link_on_the_way(folder: str) -> str:
 
 
 def refuse_links(folder: str) -> None:
-    """Raise Trouble if a cluster's folder is a link, or is behind one inside the work tree."""
+    """Raise EnvironmentFailure if a cluster's folder is a link, or is behind one inside the work tree."""
     if link := link_on_the_way(folder):
-        raise Trouble(
+        raise EnvironmentFailure(
             f"{link} is a link, and ipamc neither reads nor writes a cluster through links: "
             "put the folder itself there, or remove the link"
         )
 
 
 def refuse_way_out(path: str) -> None:
-    """Raise Trouble if a file to write is behind a link that leads out of the work tree."""
+    """Raise EnvironmentFailure if a file to write is behind a link that leads out of the work tree."""
     top, inside = _inside(path)
     if top is None and Path(path).is_absolute():
         return
@@ -160,7 +160,7 @@ def refuse_way_out(path: str) -> None:
     for folder in reversed(inside[1:]):
         if folder.is_symlink() and not _leads_below(folder, whole):
             link = f"{folder.as_posix()} is a link that leaves {whole.as_posix()}"
-            raise Trouble(f"{link}, so {path} is not written: put a folder there")
+            raise EnvironmentFailure(f"{link}, so {path} is not written: put a folder there")
 
 
 def _leads_below(link: Path, top: Path) -> bool:

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from ipamc.read.dump import shapes as dump
 from ipamc.read.kinds import nodes
-from ipamc.workspace.trouble import Trouble
+from ipamc.workspace.failure import EnvironmentFailure
 
 Text = str | None
 Texts = list[str] | None
@@ -154,23 +154,25 @@ KINDS: Mapping[str, Any] = {
 
 
 def checked(where: str, document: Any, shape: Any = None) -> Any:
-    """Return a document if it has the shape, by default that of its kind. Raises Trouble with `where`."""
+    """Return a document if it has the shape, by default that of its kind.
+    Raises EnvironmentFailure with `where`.
+    """
     try:
         if shape is None:
             kind = document.get("kind") if isinstance(document, dict) else None
             shape = KINDS.get(kind, ANY) if isinstance(kind, str) else ANY
         msgspec.convert(document, shape)
     except (msgspec.ValidationError, RecursionError) as problem:
-        raise Trouble(f"{where}: {problem}") from None
+        raise EnvironmentFailure(f"{where}: {problem}") from None
     return document
 
 
 def decoded(where: str, text: str | bytes, shape: Any) -> Any:
-    """Decode JSON of a shape into plain values. Raises Trouble that names `where`."""
+    """Decode JSON of a shape into plain values. Raises EnvironmentFailure that names `where`."""
     try:
         msgspec.json.decode(text, type=shape)
         return msgspec.json.decode(text)
     except RecursionError:
-        raise Trouble(f"{where}: JSON that is nested too deep") from None
+        raise EnvironmentFailure(f"{where}: JSON that is nested too deep") from None
     except (msgspec.MsgspecError, UnicodeError) as problem:
-        raise Trouble(f"{where}: {problem}") from None
+        raise EnvironmentFailure(f"{where}: {problem}") from None

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ipamc.read.parts import BINDING, INDEX, is_looked_at
 from ipamc.workspace import disk, tree
 from ipamc.workspace.clusters import name_of, parent_of
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.inputs import (
     SHARED_TESTS,
     is_source,
@@ -23,7 +24,6 @@ from ipamc.workspace.inputs import (
     source_paths,
 )
 from ipamc.workspace.spaces import indexes_beside, of_space, own_index, spaces_in, survey_members
-from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
     from ipamc.model.cluster import Version
@@ -50,7 +50,7 @@ class Disk(Struct, frozen=True):
         return disk.is_folder(folder)
 
     def lock(self, folder: str) -> LockFile:
-        """Read a cluster's lock. Raises Trouble where it is a link."""
+        """Read a cluster's lock. Raises EnvironmentFailure where it is a link."""
         return LockFile(path=disk.lock_path(folder), text=disk.read_lock(folder))
 
     def inputs(self, folder: str, *, rendered: bool = True) -> Inputs:
@@ -104,13 +104,15 @@ class Disk(Struct, frozen=True):
             if tree.is_there(folder) != inputs.rendered:
                 return path
             now = _published(folder)
-        except (Trouble, OSError):
+        except (EnvironmentFailure, OSError):
             return path
         found = set(now.items()) ^ set(inputs.published.items()) if inputs.rendered else set()
         return f"{path}/{min(found)[0]}" if found else ""
 
     def rendered(self, folder: str) -> Mapping[str, bytes]:
-        """Read the files below a cluster's `rendered/`. Raises Trouble for links and irregular files."""
+        """Read the files below a cluster's `rendered/`.
+        Raises EnvironmentFailure for links and irregular files.
+        """
         return tree.read(folder, tree.paths(folder))
 
     def beside(self, _: Mapping[str, bytes]) -> Disk:
@@ -128,7 +130,7 @@ class Disk(Struct, frozen=True):
         return {}
 
 
-class _Known(Struct, eq=False):
+class _GivenFiles(Struct, eq=False):
     """Files that the caller already has, by path below a cluster's folder, hashable as a key of a cache."""
 
     files: Mapping[str, bytes]
@@ -145,10 +147,12 @@ class Commit(Struct, frozen=True, kw_only=True):
     """Lines for the user: the commit of a date, and the clusters that it does not have."""
     assume: Version | None = None
     spaces: tuple[str, ...] = ()  # none: of a commit git reads all files of a folder at once
-    known: _Known | None = None
+    given: _GivenFiles | None = None
 
     def has(self, folder: str) -> bool:
-        """Return whether the commit has files of a cluster. Raises Trouble if it is in another repository."""
+        """Return whether the commit has files of a cluster.
+        Raises EnvironmentFailure if it is in another repository.
+        """
         return bool(self._files(folder))
 
     def lock(self, folder: str) -> LockFile:
@@ -158,7 +162,9 @@ class Commit(Struct, frozen=True, kw_only=True):
         return LockFile(path=f"{self.revision}:{path}", text=text)
 
     def inputs(self, folder: str, *, rendered: bool = True) -> Inputs:
-        """Return a cluster's inputs and lock. Raises Trouble where the commit has no such cluster."""
+        """Return a cluster's inputs and lock.
+        Raises EnvironmentFailure where the commit has no such cluster.
+        """
         from ipamc.pipeline import Inputs
 
         files = self._files(folder, rendered=rendered)
@@ -166,7 +172,7 @@ class Commit(Struct, frozen=True, kw_only=True):
             # Rendered files without a lock mean that the lock was lost.
             files = self._files(folder)
         if not files:
-            raise Trouble(f"{self.revision} has no files of {folder}")
+            raise EnvironmentFailure(f"{self.revision} has no files of {folder}")
         shown = f"{self.revision}:{below(self.top, folder)}"
         shared = _shared(self.top, self.commit, self.revision, parent_of(folder)) if rendered else {}
         return Inputs(
@@ -190,11 +196,11 @@ class Commit(Struct, frozen=True, kw_only=True):
         return _rendered(self._files(folder))
 
     def _files(self, folder: str, *, rendered: bool = True) -> Mapping[str, bytes]:
-        return _files(self.top, self.commit, below(self.top, folder), self.known, rendered=rendered)
+        return _files(self.top, self.commit, below(self.top, folder), self.given, rendered=rendered)
 
     def beside(self, files: Mapping[str, bytes]) -> Commit:
         """Return this commit with known files, which git need not read if their bytes are the same."""
-        return replace(self, known=_Known(files))
+        return replace(self, given=_GivenFiles(files))
 
     def day(self) -> str:
         """Return the day of the commit."""
@@ -223,22 +229,26 @@ def is_below(top: str, folder: str) -> bool:
 
 
 def below(top: str, folder: str) -> str:
-    """Return a folder's path below the repository's top, "" for the top. Raises Trouble elsewhere."""
+    """Return a folder's path below the repository's top, "" for the top.
+    Raises EnvironmentFailure elsewhere.
+    """
     if not is_below(top, folder):
-        raise Trouble(f"{folder} is not in the git repository {top}: run ipamc once for each repository")
+        raise EnvironmentFailure(
+            f"{folder} is not in the git repository {top}: run ipamc once for each repository"
+        )
     path = disk.identity(folder).relative_to(Path(top).resolve())
     return path.as_posix() if path.name else ""
 
 
 @lru_cache(maxsize=1)
 def _files(
-    top: str, commit: str, path: str, known: _Known | None, *, rendered: bool = True
+    top: str, commit: str, path: str, given: _GivenFiles | None, *, rendered: bool = True
 ) -> Mapping[str, bytes]:
     """Return files of a cluster by path below its folder; the last result is cached, as verbs ask again."""
     from ipamc.workspace import git_tree
 
     wanted = is_read if rendered else _is_not_rendered
-    return MappingProxyType(git_tree.files(top, commit, path, wanted, known.files if known else {}))
+    return MappingProxyType(git_tree.files(top, commit, path, wanted, given.files if given else {}))
 
 
 @lru_cache(maxsize=1)

@@ -12,8 +12,8 @@ from ipamc.read import space_index
 from ipamc.read.parts import INDEX
 from ipamc.workspace import disk, safe_read
 from ipamc.workspace.clusters import name_of, parent_of
+from ipamc.workspace.failure import EnvironmentFailure, Misnamed
 from ipamc.workspace.inputs import may_mention, read_sources
-from ipamc.workspace.trouble import Misnamed, Trouble
 
 if TYPE_CHECKING:
     from ipamc.model.cidr import Block
@@ -35,7 +35,7 @@ def is_space(folder: str) -> bool:
     try:
         lock = disk.read_lock(folder)
         return of_space(lock, {} if lock else read_sources(folder)[0])
-    except (Trouble, OSError):  # its own compile reports why
+    except (EnvironmentFailure, OSError):  # its own compile reports why
         return False
 
 
@@ -52,14 +52,16 @@ def index_path(folder: str) -> str:
 
 
 def own_index(folder: str) -> dict[str, bytes]:
-    """Read the index of an address space's folder, by a path with its name. Raises Trouble for a link."""
+    """Read the index of an address space's folder, by a path with its name.
+    Raises EnvironmentFailure for a link.
+    """
     text = safe_read.read(index_path(folder))
     return {} if text is None else {index_path(name_of(folder)): text}  # the folder may be "."
 
 
 def indexes_beside(folder: str, spaces: Sequence[str] | None = None) -> dict[str, bytes]:
-    """Read the indexes of address spaces beside a cluster's folder, by path. Raises Trouble for a link.
-    `spaces` are the folders with an index, if known: a fleet looks for them once.
+    """Read the indexes of address spaces beside a cluster's folder, by path. Raises EnvironmentFailure for a
+    link. `spaces` are the folders with an index, if known: a fleet looks for them once.
     """
     known = spaces_in(parent_of(folder)) if spaces is None else spaces
     paths = [index_path(space) for space in known if name_of(space) != name_of(folder)]
@@ -74,7 +76,7 @@ def spaces_in(parent: str) -> tuple[str, ...]:
         return ()
 
 
-def silent_members(folders: Iterable[str], spaces: Iterable[str], block: Block) -> frozenset[str]:
+def members_without(folders: Iterable[str], spaces: Iterable[str], block: Block) -> frozenset[str]:
     """Return those folders of address spaces and their members that certainly say nothing about a block:
     neither an index nor their own files have an address of it. They take a twentieth of what reading takes.
     """
@@ -88,7 +90,7 @@ def silent_members(folders: Iterable[str], spaces: Iterable[str], block: Block) 
                 over |= {line.cluster for line in lines} | ({index.space} if lines else set())
         silent -= over
         return frozenset(each for each in folders if name_of(each) in silent and not may_mention(each, block))
-    except (Trouble, OSError):  # whatever it is, who reads the cluster reports it
+    except (EnvironmentFailure, OSError):  # whatever it is, who reads the cluster reports it
         return frozenset()
 
 

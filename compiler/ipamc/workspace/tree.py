@@ -9,20 +9,22 @@ from ipamc.read.parts import parts
 from ipamc.workspace import safe_read
 from ipamc.workspace.cluster_lock import is_leftover
 from ipamc.workspace.disk import RENDERED
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.safe_read import refuse_links
-from ipamc.workspace.trouble import Trouble
 
 _SHARDS = (("nodes", "nodes.yaml"), ("pools", "ippools.yaml"))
 """Folders of shards, and the file in each shard that shows which blocks may be in use."""
 
 
 def is_there(folder: str) -> bool:
-    """Return whether a cluster has a folder `rendered/`. Raises Trouble for anything else in its place."""
+    """Return whether a cluster has a folder `rendered/`.
+    Raises EnvironmentFailure for anything else in its place.
+    """
     refuse_links(folder)
     top = Path(folder, RENDERED)
     _refuse_link(top)
     if top.exists() and not top.is_dir():
-        raise Trouble(f"{top.as_posix()} is not a folder: remove it, and run ipamc compile")
+        raise EnvironmentFailure(f"{top.as_posix()} is not a folder: remove it, and run ipamc compile")
     return top.is_dir()
 
 
@@ -44,7 +46,9 @@ def entries(folder: str) -> list[str]:
 
 
 def regular(folder: str) -> list[str]:
-    """Return all paths below `rendered/` except folders. Raises Trouble unless they are regular files."""
+    """Return all paths below `rendered/` except folders.
+    Raises EnvironmentFailure unless they are regular files.
+    """
     found = [path.as_posix() for path in leaves(folder)]
     for path in found:
         safe_read.refuse(path)
@@ -52,13 +56,17 @@ def regular(folder: str) -> list[str]:
 
 
 def parts_of(folder: str) -> tuple[str, ...]:
-    """Return the parts in the order of an apply. Raises Trouble for links: kustomize follows them."""
+    """Return the parts in the order of an apply.
+    Raises EnvironmentFailure for links: kustomize follows them.
+    """
     within = f"{Path(folder, RENDERED).as_posix()}/"
     return parts(path.removeprefix(within) for path in regular(folder))
 
 
 def leaves(folder: str) -> Iterator[Path]:
-    """Yield all paths below `rendered/` but folders, also links. Raises Trouble for a link to a folder."""
+    """Yield all paths below `rendered/` but folders, also links.
+    Raises EnvironmentFailure for a link to a folder.
+    """
     for _, within in _walk(folder):
         yield from filter(_is_leaf, within)
 
@@ -81,7 +89,9 @@ def _is_leaf(path: Path) -> bool:
 
 
 def read(folder: str, wanted: Iterable[str]) -> dict[str, bytes]:
-    """Return the bytes of those wanted files that exist. Raises Trouble for irregular or large ones."""
+    """Return the bytes of those wanted files that exist.
+    Raises EnvironmentFailure for irregular or large ones.
+    """
     top, total = Path(folder, RENDERED), 0
     found: dict[str, bytes] = {}
     checked: set[PurePosixPath] = set()
@@ -110,7 +120,7 @@ def shards(folder: str) -> list[str]:
 
 def _refuse_link(folder: Path) -> None:
     if folder.is_symlink():
-        raise Trouble(
+        raise EnvironmentFailure(
             f"{folder.as_posix()} is a link, and ipamc neither reads nor writes through links: "
             "remove it, and run ipamc compile"
         )

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ipamc.workspace.trouble import Trouble
+from ipamc.workspace.failure import EnvironmentFailure
 
 SECONDS = 60  # the most seconds of a request, from the look-up of the host to the last byte
 LARGEST = 64 << 20
@@ -61,8 +61,8 @@ class Api:
         root: str = "",
     ) -> Answer:
         """Send one request below the API's URL, or below `root`; return the answer, of the shape `answer`.
-        Raises Trouble, without the token, where the server cannot be reached, refuses, redirects, takes
-        longer than SECONDS, or answers with other JSON or none.
+        Raises EnvironmentFailure, without the token, where the server cannot be reached, refuses, redirects,
+        takes longer than SECONDS, or answers with other JSON or none.
         """
         url = (root or self.url) + path
         what = f"{method} {url}"
@@ -77,14 +77,16 @@ class Api:
         sender.start()
         sender.join(SECONDS)
         if not got:
-            raise Trouble(f"{what}: no whole answer within {SECONDS} seconds")
+            raise EnvironmentFailure(f"{what}: no whole answer within {SECONDS} seconds")
         if isinstance(got[0], str):
-            raise Trouble(self.without_token(f"{what}: {got[0]}"))
+            raise EnvironmentFailure(self.without_token(f"{what}: {got[0]}"))
         try:
             return msgspec.json.decode(got[0], type=answer)
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as problem:
             said = "it is nested too deep" if isinstance(problem, RecursionError) else str(problem)
-            raise Trouble(self.without_token(f"{what}: not the answer of this API: {said}")) from None
+            raise EnvironmentFailure(
+                self.without_token(f"{what}: not the answer of this API: {said}")
+            ) from None
 
     def _sent(self, request: urllib.request.Request) -> bytes | str:
         """Send a request; return the bytes of the answer, or the text of the error."""
@@ -114,9 +116,11 @@ class Api:
 
 
 def checked_token(name: str, token: str) -> str:
-    """Return a token. Raises Trouble, naming only the variable, for one that a header cannot have."""
+    """Return a token. Raises EnvironmentFailure, naming only the variable, for one that a header cannot
+    have.
+    """
     if not _VISIBLE(token):
-        raise Trouble(
+        raise EnvironmentFailure(
             f"{name} is not a token: it has a space, a line break or a character outside of ASCII; "
             "set the variable again without it"
         )
@@ -124,14 +128,16 @@ def checked_token(name: str, token: str) -> str:
 
 
 def api_url(name: str, url: str) -> str:
-    """Return the URL of an API, without a slash at the end. Raises Trouble for other texts.
+    """Return the URL of an API, without a slash at the end. Raises EnvironmentFailure for other texts.
     A user and a password are refused, because URLs are printed, and a query, because paths are appended.
     """
     found = _parts(url)
     if found is None or not _VISIBLE(url) or not found.hostname or found.scheme not in {"http", "https"}:
-        raise Trouble(f"{name} is not the URL of an API, such as https://example.org/api")
+        raise EnvironmentFailure(f"{name} is not the URL of an API, such as https://example.org/api")
     if "@" in found.netloc or found.query or found.fragment:
-        raise Trouble(f"{name} has a user, a password, a query or a fragment: leave only the URL of the API")
+        raise EnvironmentFailure(
+            f"{name} has a user, a password, a query or a fragment: leave only the URL of the API"
+        )
     return url.rstrip("/")
 
 

@@ -25,9 +25,9 @@ def run_all(
     """Run every task; return the results in the order of the tasks.
     The result of a task that raises is made by `failed`. Only a request to end the process passes through.
     A task whose process was killed runs once more, alone, after all others; if that process is killed,
-    too, `failed` gets a Trouble. Several tasks run in processes, by default one for each processor; one task,
-    or `processes` = 1, runs in this process. `run`, `failed`, tasks and results are pickled. `prepare`
-    imports the modules of a task, in each process at once.
+    too, `failed` gets a EnvironmentFailure. Several tasks run in processes, by default one for each
+    processor; one task, or `processes` = 1, runs in this process. `run`, `failed`, tasks and results are
+    pickled. `prepare` imports the modules of a task, in each process at once.
     """
     do = partial(perform, run, failed)
     if len(tasks) > 1 and processes != 1:

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable
 
 from tests.fuzz.requests.edits import COMPILE, Edit
-from tests.fuzz.requests.repositories import Plan, inventory
+from tests.fuzz.requests.repositories import Layout, inventory
 
 ATTRIBUTES = (
     "* text eol=crlf",
@@ -44,7 +44,7 @@ spec: {ipam: {podCIDRs: [10.1.3.0/27]}}
 """
 
 
-def chosen(chance: random.Random, plan: Plan) -> list[Edit]:
+def chosen(chance: random.Random, plan: Layout) -> list[Edit]:
     """Return one to five edits, and mostly a compile after them."""
     kinds = HONEST if chance.random() < 0.3 else KINDS
     found: list[Edit] = []
@@ -76,12 +76,12 @@ OBJECTS = {
 }
 
 
-def _a_file(chance: random.Random, plan: Plan, cluster: str) -> str:
+def _a_file(chance: random.Random, plan: Layout, cluster: str) -> str:
     names = (*CONTENTS, *(f"rendered/{name}" for name in (*RENDERED, *OBJECTS[plan.modes[cluster]] * 3)))
     return f"clusters/{cluster}/{chance.choice(names)}"
 
 
-def _objects(chance: random.Random, plan: Plan, cluster: str) -> str:
+def _objects(chance: random.Random, plan: Layout, cluster: str) -> str:
     return f"clusters/{cluster}/rendered/{chance.choice(OBJECTS[plan.modes[cluster]])}"
 
 
@@ -89,29 +89,29 @@ def _lock(cluster: str) -> str:
     return f"clusters/{cluster}/ipam.lock"
 
 
-def _node(chance: random.Random, plan: Plan, cluster: str) -> str:
+def _node(chance: random.Random, plan: Layout, cluster: str) -> str:
     return chance.choice((*plan.nodes[cluster], *plan.nodes[cluster], "n9"))
 
 
-def _node_joins(chance: random.Random, _: Plan, cluster: str) -> list[Edit]:
+def _node_joins(chance: random.Random, _: Layout, cluster: str) -> list[Edit]:
     node = chance.choice(("n0", "n7", "n8", "n9", "trunk-1", "a.b", "n-10"))
     path = f"clusters/{cluster}/nodes.yaml"
     return [{"do": "append", "path": path, "text": f"- {{name: {node}, uid: {cluster}-{node}}}\n"}]
 
 
-def _node_leaves(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
+def _node_leaves(chance: random.Random, plan: Layout, cluster: str) -> list[Edit]:
     row = f"- {{name: {_node(chance, plan, cluster)}, uid: "
     path = f"clusters/{cluster}/nodes.yaml"
     return [{"do": "replace", "path": path, "old": row, "new": "# " + row}]
 
 
-def _inventory(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
+def _inventory(chance: random.Random, plan: Layout, cluster: str) -> list[Edit]:
     nodes = [node for node in (*plan.nodes[cluster], "n8", "n9") if chance.random() < 0.7]
     name = chance.choice(("nodes.yaml", "nodes.yaml", "more.yaml", "deep/more.yml"))
     return [{"do": "write", "path": f"clusters/{cluster}/{name}", "text": inventory(cluster, nodes)}]
 
 
-def _consent(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
+def _consent(chance: random.Random, plan: Layout, cluster: str) -> list[Edit]:
     node = _node(chance, plan, cluster)
     what = chance.choice(
         (("--renumber", node), ("--settle", node), ("--release", node), ("--release", "10.0.0.0/8"))
@@ -120,7 +120,7 @@ def _consent(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
     return [{"do": "ipamc", "arguments": ["lock", cluster, *(what if chance.random() < 0.7 else other)]}]
 
 
-def _new_cluster(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
+def _new_cluster(chance: random.Random, plan: Layout, cluster: str) -> list[Edit]:
     to = f"clusters/{chance.choice(('new', 'a.b', cluster.upper(), f'{cluster}/in', 'x y', '-x', 'é'))}"
     octet = plan.number(cluster)
     edits: list[Edit] = [{"do": "copy", "path": f"clusters/{cluster}", "to": to}]
@@ -147,7 +147,7 @@ def _new_cluster(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
     return edits
 
 
-def _cluster_goes(chance: random.Random, _: Plan, cluster: str) -> list[Edit]:
+def _cluster_goes(chance: random.Random, _: Layout, cluster: str) -> list[Edit]:
     return [
         chance.choice(
             (
@@ -165,7 +165,7 @@ def _cluster_goes(chance: random.Random, _: Plan, cluster: str) -> list[Edit]:
     ]
 
 
-def _line_of_the_lock(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
+def _line_of_the_lock(chance: random.Random, plan: Layout, cluster: str) -> list[Edit]:
     path, at, to = _lock(cluster), chance.randrange(6), chance.randrange(6)
     day = chance.choice(("2026-11-18", "2026-11-16", "2026-10-01", "2026-12-24", "2020-01-01", "2026-11-07"))
     other = chance.choice(list(plan.modes))
@@ -188,13 +188,13 @@ def _line_of_the_lock(chance: random.Random, plan: Plan, cluster: str) -> list[E
     return [{"do": "line", "path": path, "at": at, "fields": fields}]
 
 
-def _rows_of_a_file(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
+def _rows_of_a_file(chance: random.Random, plan: Layout, cluster: str) -> list[Edit]:
     path = chance.choice((_lock(cluster), _a_file(chance, plan, cluster)))
     how = chance.choice(("delete", "delete", "double", "swap", "reverse", "cut"))
     return [{"do": "rows", "path": path, "how": how, "at": chance.randrange(12), "to": chance.randrange(12)}]
 
 
-def _header(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
+def _header(chance: random.Random, plan: Layout, cluster: str) -> list[Edit]:
     old, new = chance.choice(
         (
             ('"shards":1', '"shards":2'),
@@ -211,7 +211,7 @@ def _header(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
     return [{"do": "replace", "path": _lock(cluster), "old": old, "new": new}]
 
 
-def _address(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
+def _address(chance: random.Random, plan: Layout, cluster: str) -> list[Edit]:
     old, new = plan.block(cluster, chance.randrange(4)), plan.block(cluster, chance.randrange(8))
     path = chance.choice((_objects, _a_file))(chance, plan, cluster)
     edits: list[Edit] = [{"do": "replace", "path": path, "old": old, "new": new}]
@@ -220,7 +220,7 @@ def _address(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
     return edits
 
 
-def _setting(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
+def _setting(chance: random.Random, plan: Layout, cluster: str) -> list[Edit]:
     octet, size = plan.number(cluster), plan.block(cluster, 0).partition("/")[2]
     path, old, new = chance.choice(
         (
@@ -254,17 +254,17 @@ def _setting(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
     return [{"do": "replace", "path": f"clusters/{cluster}/{path}", "old": old, "new": new}]
 
 
-def _encoding(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
+def _encoding(chance: random.Random, plan: Layout, cluster: str) -> list[Edit]:
     path = chance.choice((_lock(cluster), _a_file(chance, plan, cluster), ".gitattributes"))
     names = ("crlf", "cr", "no end", "nul", "escaped", "utf-8-sig", "utf-16", "utf-16-le", "utf-32")
     return [{"do": "encode", "path": path, "as": chance.choice(names)}]
 
 
-def _mode(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
+def _mode(chance: random.Random, plan: Layout, cluster: str) -> list[Edit]:
     return [{"do": "mode", "path": _a_file(chance, plan, cluster)}]
 
 
-def _link(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
+def _link(chance: random.Random, plan: Layout, cluster: str) -> list[Edit]:
     path, other = _a_file(chance, plan, cluster), chance.choice(list(plan.modes))
     path = chance.choice(
         (
@@ -284,7 +284,7 @@ def _link(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
     return [*edits, {"do": "link", "path": path, "to": to}]
 
 
-def _submodule(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
+def _submodule(chance: random.Random, plan: Layout, cluster: str) -> list[Edit]:
     folders = (
         f"clusters/{cluster}",
         f"clusters/{cluster}/rendered",
@@ -302,7 +302,7 @@ def _submodule(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
     return edits[chance.randrange(2) :]
 
 
-def _attributes(chance: random.Random, _: Plan, cluster: str) -> list[Edit]:
+def _attributes(chance: random.Random, _: Layout, cluster: str) -> list[Edit]:
     folder = chance.choice(("", "", f"clusters/{cluster}/", f"clusters/{cluster}/rendered/", "clusters/"))
     rows = "".join(f"{row}\n" for row in chance.sample(ATTRIBUTES, chance.choice((1, 1, 2))))
     return [
@@ -310,7 +310,7 @@ def _attributes(chance: random.Random, _: Plan, cluster: str) -> list[Edit]:
     ]
 
 
-def _names(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
+def _names(chance: random.Random, plan: Layout, cluster: str) -> list[Edit]:
     """Give a file a name that differs little, beside it or in its place."""
     path = _a_file(chance, plan, cluster)
     folder, _, name = path.rpartition("/")
@@ -345,7 +345,7 @@ def _names(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
     return edits
 
 
-def _foreign(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
+def _foreign(chance: random.Random, plan: Layout, cluster: str) -> list[Edit]:
     """Add what ipamc did not render, or change what it did."""
     rendered = f"clusters/{cluster}/rendered"
     path = _objects(chance, plan, cluster)
@@ -385,7 +385,7 @@ def _foreign(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
     ]
 
 
-Maker = Callable[[random.Random, Plan, str], list[Edit]]
+Maker = Callable[[random.Random, Layout, str], list[Edit]]
 HONEST: tuple[Maker, ...] = (_node_joins, _node_joins, _node_leaves, _inventory, _consent, _setting)
 KINDS: tuple[Maker, ...] = (
     *HONEST,

@@ -58,7 +58,7 @@ MODES = {
 
 
 @dataclass(frozen=True)
-class Plan:
+class Layout:
     """What a repository has, before anything is compiled."""
 
     modes: Mapping[str, str]
@@ -84,7 +84,7 @@ class Plan:
 
 
 @functools.cache
-def plan(number: int) -> Plan:
+def plan(number: int) -> Layout:
     """Choose what a repository has."""
     chance = random.Random(f"repository {number}")  # noqa: S311 - the same every time
     names = chance.sample(("blue", "red", "green.example"), chance.choice((2, 2, 3)))
@@ -93,7 +93,7 @@ def plan(number: int) -> Plan:
     left = [(name, chance.choice(nodes[name])) for name in chance.sample(names, 2)]
     mover = chance.choice(names)
     stayed = [node for node in nodes[mover] if (mover, node) not in left]
-    return Plan(
+    return Layout(
         modes,
         nodes,
         tuple(each if chance.random() < 0.7 else ("", "") for each in left),

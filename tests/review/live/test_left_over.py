@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipamc.review.live.drift import is_strange, left_over
+from ipamc.review.live.drift import is_foreign_tree, left_over
 from tests.review.live.objects import by_identity, cilium_node, config, ours, pool
 
 LIVE = by_identity(
@@ -41,6 +41,6 @@ def test_what_is_not_known_is_kept() -> None:
 
 
 def test_a_cluster_with_objects_of_another_tree_is_strange() -> None:
-    assert is_strange({"CiliumPodIPPool elsewhere"}, LIVE)
-    assert not is_strange(WANTED, LIVE)
-    assert not is_strange(WANTED, {})
+    assert is_foreign_tree({"CiliumPodIPPool elsewhere"}, LIVE)
+    assert not is_foreign_tree(WANTED, LIVE)
+    assert not is_foreign_tree(WANTED, {})

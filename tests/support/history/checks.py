@@ -20,7 +20,7 @@ from ipamc.model.diagnostics import Diagnostic, Severity, Span
 from ipamc.model.lock import Consent
 from tests.support.history.model import World
 
-Group = tuple[str, int, str]
+LineKey = tuple[str, int, str]
 
 
 class Row(NamedTuple):
@@ -110,7 +110,7 @@ class Step:
             if row.block not in was or was[row.block].node != row.node:
                 yield f"none > {row.state}"
 
-    def group(self, row: Row) -> Group:
+    def group(self, row: Row) -> LineKey:
         """Return what is renumbered together with a row."""
         return (
             row.node,

@@ -23,7 +23,7 @@ from ipamc.read.parts import FIRST, is_part, shards_of
 from ipamc.workspace import disk, git
 from ipamc.workspace.applied import lacking, read_receipts, write_receipt
 from ipamc.workspace.environment import today
-from ipamc.workspace.revision import known, require_top
+from ipamc.workspace.revision import commit_named, require_top
 from ipamc.workspace.spaces import not_space
 from ipamc.workspace.tree import parts_of
 
@@ -152,7 +152,7 @@ def is_up_to_date(name: str) -> bool:
 
 def is_old(name: str, trunk: str) -> bool:
     """Return whether `trunk` descends from HEAD and changes the cluster's files."""
-    newer, head = known(".", trunk), known(".", "HEAD")
+    newer, head = commit_named(".", trunk), commit_named(".", "HEAD")
     differ = git.changed(".", newer) or []
     return git.merge_base(".", newer, head) == head and name in touched(differ, f"{disk.CLUSTERS}/")
 
@@ -188,7 +188,7 @@ def applied(*, folder: str, url: str, trunk: str) -> int:
     from ipamc.workspace.git_remote import MayNotPush, Move, remote
 
     require_top()
-    head, found = known(".", "HEAD"), read_receipts(folder)
+    head, found = commit_named(".", "HEAD"), read_receipts(folder)
     complete = []
     for name in sorted({receipt.cluster for receipt in found}):
         if not is_name(name) or not disk.is_folder(f"{disk.CLUSTERS}/{name}"):

@@ -44,10 +44,10 @@ from ipamc.review.live.cilium import FlagDifference, Running, differences, runni
 from ipamc.review.live.drift import Drift, drift
 from ipamc.review.live.objects import CILIUM_NODE, NODE, Object, allocated, cidrs, name_of, over, parsed
 from ipamc.workspace import disk
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.kubectl import CRDS, LISTED, CiliumNodes, Kube, if_allowed, version_of
 from ipamc.workspace.rendered import Manifests, former_blocks, manifests, recompiled, rendered_differences
-from ipamc.workspace.revision import known
-from ipamc.workspace.trouble import Trouble
+from ipamc.workspace.revision import commit_named
 
 Parts = Mapping[str, Sequence[Object]]  # objects by the part of the tree that has them
 Send = Callable[[Sequence[Object]], set[str]]  # applies objects, and returns refused ones by identity
@@ -131,37 +131,38 @@ def apply_cluster(name: str, given: Sequence[str], options: Options) -> bool:
 
 def _tree(kube: Kube, name: str, given: Sequence[str]) -> tuple[Manifests, Parts, Parts]:
     """Return the manifests of a cluster, the CiliumNodes that a compile does not write, and the built objects
-    of each part to apply. Policies name the commit. Raises Trouble unless all files are as compiled.
+    of each part to apply. Policies name the commit. Raises EnvironmentFailure unless all files are as
+    compiled.
     """
     folder = f"{disk.CLUSTERS}/{name}"
     there = manifests(folder)
     if FIRST not in there.parts:
-        raise Trouble(f"nothing is rendered in {folder}: run ipamc compile {name}")
+        raise EnvironmentFailure(f"nothing is rendered in {folder}: run ipamc compile {name}")
     if missing := sorted(set(given) - set(there.parts)):
-        raise Trouble(f"there is no {', '.join(missing)} in {there.shown}")
+        raise EnvironmentFailure(f"there is no {', '.join(missing)} in {there.shown}")
     compiled = recompiled(folder)
     # Before kustomize builds: a kustomization that was not compiled may run and fetch anything.
     if found := list(rendered_differences(there, compiled.rendered)):
         for problem in found[:SHOWN]:
             say(f"error: {name}: {there.shown}: {problem}")
-        raise Trouble(
+        raise EnvironmentFailure(
             f"{there.shown} has not what {disk.LOCK} says should be there: nothing was applied; "
             f"run ipamc compile {name}, and look for what was lost"
         )
-    commit = known(".", "HEAD") if ADMISSION in there.parts else ""
+    commit = commit_named(".", "HEAD") if ADMISSION in there.parts else ""
     some = [part for part in there.parts if part in {*BEFORE_SHARDS, *given} or not given]
     return there, compiled.waiting, {part: naming(_built(kube, there, part), commit) for part in some}
 
 
 def _built(kube: Kube, there: Manifests, part: str) -> list[Object]:
-    """Build a part. Raises Trouble unless it builds to exactly the objects of its files."""
+    """Build a part. Raises EnvironmentFailure unless it builds to exactly the objects of its files."""
     text = kube.build(f"{there.shown}/{part}")
     out = Manifests({f"{part}, built": text.encode()}, there.shown).documents(f"{part}, built")
     into = there.objects_of(part)
     came, meant = set(map(identity, out)), set(map(identity, into))
     if len(out) != len(into) or came != meant:
         lost = meant - came
-        raise Trouble(
+        raise EnvironmentFailure(
             f"{there.shown}/{part}: {count(len(into), 'object')} in its files, {len(out)} built"
             f"{f'; lost: {names(lost)}' if lost else ''}. "
             "Nothing was applied: run ipamc compile, and keep everybody from editing rendered/"

@@ -10,8 +10,8 @@ from ipamc.cli.command import DONE, Verb
 from ipamc.cli.terminal import say
 from ipamc.review import GATES
 from ipamc.workspace import disk
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.forge import Nowhere, comments_of_this_job, id_token, labels_of_merge_group
-from ipamc.workspace.trouble import Trouble
 
 MARK = "<!-- ipamc ci comment -->\n"
 """The first line of our comment: a comment that starts with it and that we wrote is replaced."""
@@ -67,7 +67,7 @@ def comment(*, file: str) -> int:
     """
     found = disk.read_bytes(file)
     if found is None:
-        raise Trouble(f"there is no file {file}")
+        raise EnvironmentFailure(f"there is no file {file}")
     text = found.decode("utf-8", "replace")
     if len(text) > LONGEST:
         text = f"{text[:LONGEST]}\n\n… and {len(text) - LONGEST:,} more characters: see the log of the job.\n"
@@ -79,7 +79,7 @@ def comment(*, file: str) -> int:
     before = None
     try:
         me = comments.forge.me()
-    except Trouble as problem:
+    except EnvironmentFailure as problem:
         say(f"no comment from before is replaced, because it is not known which ones are ours: {problem}")
     else:
         before = max(comments.mine(me, MARK.strip()), key=lambda each: each.id, default=None)

@@ -21,7 +21,7 @@ from ipamc.cli.command import DONE, Verb
 from ipamc.cli.options import checked, write_option
 from ipamc.cli.terminal import say
 from ipamc.workspace import disk, git
-from ipamc.workspace.trouble import Trouble
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.web import plain_url
 
 MARK = "# Written by 'ipamc ci "
@@ -239,5 +239,5 @@ def put(path: str, text: str, command: str) -> None:
     before = disk.read_text(path)
     if before and not before.startswith(MARK):
         instead = f"write another file with '{command} --write FILE' and include it in yours"
-        raise Trouble(f"{path} was not written by ipamc: move it away, or {instead}")
+        raise EnvironmentFailure(f"{path} was not written by ipamc: move it away, or {instead}")
     say(f"{path}: {'written' if disk.replace(path, text) else 'unchanged'}")

@@ -23,6 +23,7 @@ from ipamc.read.space_index import IndexLine
 from ipamc.workspace import committed, disk, git, git_tree
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.environment import variable
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.forge import Nowhere, last_applied, last_success
 from ipamc.workspace.inputs import SHARED_TESTS, read_sources
 from ipamc.workspace.neighbours import lists_others
@@ -30,7 +31,6 @@ from ipamc.workspace.revision import require_top
 from ipamc.workspace.safe_read import refuse_links
 from ipamc.workspace.spaces import index_path, is_space
 from ipamc.workspace.tree import parts_of
-from ipamc.workspace.trouble import Trouble
 
 STAGES = ("compile", "apply", "repair", "refresh")
 LAST_SUCCESS = "last-success"  # the value of --base that the forge resolves
@@ -192,12 +192,12 @@ def with_spaces(commit: str, names: Sequence[str], spaces: Collection[str]) -> l
 
 def settled(names: Sequence[str], url: str) -> list[str]:
     """Return the clusters that HEAD has as they were last applied completely; print the others.
-    Raises Trouble where the refs of the repository cannot be read.
+    Raises EnvironmentFailure where the refs of the repository cannot be read.
     """
     try:
         commits = last_applied(url)
     except Nowhere as problem:
-        raise Trouble(f"what was applied last is not known: {problem}") from None
+        raise EnvironmentFailure(f"what was applied last is not known: {problem}") from None
     # Most clusters were applied at the same few commits: git compares each of these once.
     behind: dict[str, Collection[str]] = {}
     for commit in {commits.get(name, "") for name in names}:
@@ -212,25 +212,27 @@ def settled(names: Sequence[str], url: str) -> list[str]:
 
 def there() -> dict[str, str]:
     """Return the clusters of the work tree, folder by name; none where the last one was deleted.
-    Raises Trouble for a link, and for a name that no cluster can have: it must not reach a shell.
+    Raises EnvironmentFailure for a link, and for a name that no cluster can have: it must not reach a shell.
     """
     folders = find() if disk.is_folder(disk.CLUSTERS) else ()
     found = {name_of(folder): folder for folder in folders}
     for name, folder in found.items():
         refuse_links(folder)
         if problem := subdomain_problem(name):  # the same rule for clusters: a DNS-1123 subdomain
-            raise Trouble(f"{name!r} below {disk.CLUSTERS}/ cannot be the name of a cluster: it {problem}")
+            raise EnvironmentFailure(
+                f"{name!r} below {disk.CLUSTERS}/ cannot be the name of a cluster: it {problem}"
+            )
     return found
 
 
 def changed(base: str, *, strict: bool) -> tuple[str, list[str], list[str]]:
     """Return the commit of `base`, or "", then changed clusters that exist, then deleted ones, each sorted.
     Changes count from where HEAD branched off. Where git cannot compare, all clusters are listed, and stderr
-    says so; with `strict`, Trouble is raised instead. With `strict`, a change of FOR_ALL lists all clusters,
-    too. An apply may ignore FOR_ALL: these files change nothing that is rendered.
+    says so; with `strict`, EnvironmentFailure is raised instead. With `strict`, a change of FOR_ALL lists all
+    clusters, too. An apply may ignore FOR_ALL: these files change nothing that is rendered.
 
-    With a base, Trouble is also raised where the work tree differs from HEAD: jobs read the work tree, and
-    HEAD is merged.
+    With a base, EnvironmentFailure is also raised where the work tree differs from HEAD: jobs read the work
+    tree, and HEAD is merged.
     """
     commit, paths = _since(base, strict=strict)
     in_head = committed.clusters(".", disk.CLUSTERS) if base else {}
@@ -265,7 +267,7 @@ def _since(base: str, *, strict: bool) -> tuple[str, list[str] | None]:
         try:
             revision = last_success()
             why = f"git does not have its commit {revision[:12]} here"
-        except Trouble as problem:
+        except EnvironmentFailure as problem:
             revision, why = "", str(problem)
         commit = git.commit(".", revision) if revision else None
         # Compared directly, not from the fork: after a forced push the commit may be on no branch.
@@ -277,12 +279,12 @@ def _since(base: str, *, strict: bool) -> tuple[str, list[str] | None]:
         if len(forks) > FORKS:
             most = f"{len(forks):,} best common ancestors, more than {FORKS}"
             one = f"git merge {base}, which leaves one"
-            raise Trouble(f"HEAD and {base} have {most}, after merges both ways: {one}")
+            raise EnvironmentFailure(f"HEAD and {base} have {most}, after merges both ways: {one}")
         paths = sorted({path for fork in forks for path in git.changed(".", fork)}) if forks else None
         if commit:
             why = "it and HEAD have no common ancestor here: a shallow clone?"
     if paths is None and strict:
-        raise Trouble(
+        raise EnvironmentFailure(
             f"{base} cannot be compared with HEAD: {why}; "
             "fetch the whole history (git fetch --unshallow origin, or fetch-depth: 0), "
             "or give another --base"

@@ -11,7 +11,7 @@ from ipamc.model.diagnostics import count, names
 from ipamc.model.progress import phase
 from ipamc.review.live.blocks import Live
 from ipamc.review.live.cilium import Run, judge
-from ipamc.review.live.drift import ORDER, LeftOver, drift, is_strange, left_over, pool_users
+from ipamc.review.live.drift import ORDER, LeftOver, drift, is_foreign_tree, left_over, pool_users
 from ipamc.review.live.objects import (
     CILIUM_NODE,
     NODE,
@@ -167,7 +167,7 @@ def name_left_over(
     if not prune:
         say(f"{name}: --prune deletes {count(len(free), 'object')} that nothing uses")
         return True
-    if is_strange(wanted, before):
+    if is_foreign_tree(wanted, before):
         strange = "none of the objects that ipamc applied in this cluster is in the tree"
         say(f"error: {name}: {strange}; they may be another cluster's: nothing is deleted")
         return False

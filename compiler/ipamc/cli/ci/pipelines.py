@@ -24,10 +24,10 @@ from ipamc.read.parts import BEFORE_SHARDS, KINDS, shards_of
 from ipamc.review import GATES
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import find, name_of
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.revision import require_top
 from ipamc.workspace.spaces import not_space
 from ipamc.workspace.tree import parts_of
-from ipamc.workspace.trouble import Trouble
 
 JOBS = ("plan", "apply", "refresh", "audit")
 _TEXT = re.compile(r"[!-~]{1,253}").fullmatch
@@ -249,7 +249,7 @@ def flux(
     for folder in folders:
         name = name_of(folder)
         if not is_name(name) or folder != f"{disk.CLUSTERS}/{name}":
-            raise Trouble(f"{folder} is not a cluster below {disk.CLUSTERS}/")
+            raise EnvironmentFailure(f"{folder} is not a cluster below {disk.CLUSTERS}/")
         secret = f"{name}-kubeconfig" if remote else ""
         parts = parts_of(folder)
         if len(shards_of(parts)) <= large:
@@ -261,7 +261,7 @@ def flux(
             path_of = f"./{folder}/{disk.RENDERED}/{part}"
             items.append({"name": title, "path": path_of, "after": after, "secret": secret})
     if not items:
-        raise Trouble("nothing is rendered yet: run ipamc compile first")
+        raise EnvironmentFailure("nothing is rendered yet: run ipamc compile first")
     return write("flux", path or "-", {"source": source, "namespace": namespace, "items": items})
 
 

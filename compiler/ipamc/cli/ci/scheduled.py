@@ -18,13 +18,13 @@ from ipamc.model.diagnostics import Located, count
 from ipamc.review.live.rights import dumped
 from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import folder_of
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.forge import Nowhere, issues_of_this_job, last_applied, push_credentials
 from ipamc.workspace.forge_request import Requests, requests_of_this_job
 from ipamc.workspace.git_remote import Move, Remote, remote
 from ipamc.workspace.kubectl import Kube
 from ipamc.workspace.rendered import manifests
 from ipamc.workspace.revision import require_top
-from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
     from ipamc.review.diff.plan_report import ClusterReport
@@ -114,7 +114,7 @@ def audit(*, cluster: str, files: tuple[str, ...], url: str) -> int:
         try:
             if named := last_applied(url, cluster).get(cluster, ""):
                 applied = git.commit(".", named)
-        except Trouble as problem:
+        except EnvironmentFailure as problem:
             say(f"{cluster}: {git.APPLIED}{cluster} is not known: {problem}")
         found = audited(folder, files, applied)
     if problems:
@@ -148,7 +148,7 @@ def _update_issue(cluster: str, lines: Sequence[str]) -> bool:
         if before and before.text.strip() != text.strip():
             issues.replace(before, text)
         number = before.name if before else issues.create(text, title=f"ipamc audit: {cluster}")
-    except Trouble as problem:
+    except EnvironmentFailure as problem:
         say(f"{cluster}: no issue: {problem}")
         return False
     say(f"{cluster}: issue {number} {'says it' if before else 'opened'}: {count(len(lines), 'line')}")
@@ -205,7 +205,9 @@ def refresh(*, cluster: str, files: tuple[str, ...], url: str, target: str) -> i
         say(f"{cluster}: no request: {problem}")
         return DONE
     if not git.is_clean(".", disk.CLUSTERS):
-        raise Trouble(f"there are uncommitted changes below {disk.CLUSTERS}/: commit or stash them first")
+        raise EnvironmentFailure(
+            f"there are uncommitted changes below {disk.CLUSTERS}/: commit or stash them first"
+        )
     title, commit = f"{cluster}: refresh the inventory", ""
     try:
         code, report = _refreshed(cluster, folder, files)
@@ -236,7 +238,7 @@ def _refreshed(cluster: str, folder: str, files: tuple[str, ...]) -> tuple[int, 
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
     from ipamc.workspace.environment import today
     from ipamc.workspace.neighbours import Folders, neighbours
-    from ipamc.workspace.plan_base import look
+    from ipamc.workspace.plan_base import find_base
 
     if code := main(["import", "--refresh", "--", cluster, *files]):
         return code, None
@@ -251,13 +253,13 @@ def _refreshed(cluster: str, folder: str, files: tuple[str, ...]) -> tuple[int, 
         folder=folder,
         today=day,
         revision="HEAD",
-        source=look("HEAD", [folder], []).source,
+        source=find_base("HEAD", [folder], []).source,
         folders=Folders(now=folder, was=folder),
         neighbours=neighbours([folder], progress).get(folder),
     )
     report = run(task)
     if report.difference is None:
-        raise Trouble(f"{cluster} cannot be planned: {report.said}")
+        raise EnvironmentFailure(f"{cluster} cannot be planned: {report.said}")
     return DONE, report
 
 
@@ -278,7 +280,7 @@ def _propose(there: Remote, requests: Requests, report: ClusterReport, commit: s
         requests.stop(request)  # before the push: GitHub goes on to merge what is pushed later
     pushed = request is None or not same
     if not same and (stayed := there.push([Move(ref=ref, old=old, new=commit)])):
-        raise Trouble(f"{ref}: {stayed.get(ref)}")
+        raise EnvironmentFailure(f"{ref}: {stayed.get(ref)}")
     if request is None:
         request = requests.create(title, _body(report, reasons, ""))
         say(f"{cluster}: request {request.number} opened")
@@ -286,8 +288,8 @@ def _propose(there: Remote, requests: Requests, report: ClusterReport, commit: s
     if not (reasons or (request.waits and same)):
         try:
             requests.merge_when_checked(request, old if same else commit, pushed=pushed)
-        except Trouble as trouble:
-            problem = str(trouble)
+        except EnvironmentFailure as failure:
+            problem = str(failure)
     requests.update(request, title, _body(report, reasons, problem), only_adds=not reasons)
     for reason in reasons:
         say(f"{cluster}: request {request.number} is for a person to decide: {reason}")

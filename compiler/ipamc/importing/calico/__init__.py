@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ipamc.importing.calico import calico_rules as rules
 from ipamc.importing.calico.block_affinities import Holdings, holdings
-from ipamc.importing.calico.pools import Group, Grouped, grouped, read_pools, read_reservations, strays
+from ipamc.importing.calico.pools import Grouped, MergedPool, grouped, read_pools, read_reservations, strays
 from ipamc.importing.calico.values import CalicoPool, Claim
 from ipamc.importing.cilium import MASK
 from ipamc.importing.draft import Blocks, Draft, DraftPool, DraftRange
@@ -143,7 +143,9 @@ def _about_blocks(
             yield rules.reserved_in_block(item.at, item.name, cidr, inside)
 
 
-def _about_nodes(dump: Dump, active: Sequence[Group], held: Holdings, mode: Mode) -> Iterator[Diagnostic]:
+def _about_nodes(
+    dump: Dump, active: Sequence[MergedPool], held: Holdings, mode: Mode
+) -> Iterator[Diagnostic]:
     """Yield nodes that the mode or the pools do not serve as Calico did."""
     keys = frozenset().union(*(group.selector.keys for group in active))
     known = []
@@ -216,7 +218,7 @@ def _families(dump: Dump, pools: Iterable[CalicoPool], blocks: Iterable[Block]) 
     return tuple(sorted(found or {4}, key=lambda family: (-first[family], family)))
 
 
-def _pools(groups: Iterable[Group]) -> list[DraftPool]:
+def _pools(groups: Iterable[MergedPool]) -> list[DraftPool]:
     """Convert groups to pools. With `pinning: node` a name must not contain a dot."""
     names: set[str] = set()
     drafts = []

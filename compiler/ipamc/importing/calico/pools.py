@@ -129,7 +129,7 @@ def read_reservations(dump: Dump) -> tuple[list[tuple[Block, SeenObject]], list[
     return sorted(reserved, key=lambda pair: (pair[0], pair[1].name)), found
 
 
-class Group(Struct, frozen=True, kw_only=True):
+class MergedPool(Struct, frozen=True, kw_only=True):
     """Pools that are merged into one."""
 
     pools: tuple[CalicoPool, ...]  # by name, the first of each family is the one that Calico prefers
@@ -147,8 +147,8 @@ class Group(Struct, frozen=True, kw_only=True):
 class Grouped(Struct, frozen=True, kw_only=True):
     """The groups of all pools."""
 
-    active: tuple[Group, ...]  # in Calico's order: at most one selects a node
-    halted: tuple[Group, ...]  # groups of one pool each that give no new blocks
+    active: tuple[MergedPool, ...]  # in Calico's order: at most one selects a node
+    halted: tuple[MergedPool, ...]  # groups of one pool each that give no new blocks
     overlapping: tuple[tuple[CalicoPool, CalicoPool], ...] = ()
     """(pool that loses the common addresses, pool that keeps them)."""
     cut: Mapping[str, tuple[Block, ...]] = field(default_factory=dict)
@@ -195,7 +195,7 @@ def grouped(pools: Sequence[CalicoPool], taken: Iterable[Block]) -> Grouped:
         ordered = {family: ranges[family] for family in sorted(ranges)}
         ordered_sizes = {family: sizes[family] for family in ordered}
         selector = members[0].selector
-        active.append(Group(pools=tuple(chosen), ranges=ordered, sizes=ordered_sizes, selector=selector))
+        active.append(MergedPool(pools=tuple(chosen), ranges=ordered, sizes=ordered_sizes, selector=selector))
     split = list(_disjoint(active))
     halted = [_group_of_one(pool, whole) for pool in some if pool.halted]
     halted += unlike + [group for group in split if group.halted]
@@ -207,8 +207,8 @@ def grouped(pools: Sequence[CalicoPool], taken: Iterable[Block]) -> Grouped:
     )
 
 
-def _group_of_one(pool: CalicoPool, whole: Mapping[str, tuple[Block, ...]], why: str = "") -> Group:
-    return Group(
+def _group_of_one(pool: CalicoPool, whole: Mapping[str, tuple[Block, ...]], why: str = "") -> MergedPool:
+    return MergedPool(
         pools=(pool,),
         ranges={pool.block.family: whole[pool.name]},
         sizes={pool.block.family: pool.size},
@@ -217,9 +217,9 @@ def _group_of_one(pool: CalicoPool, whole: Mapping[str, tuple[Block, ...]], why:
     )
 
 
-def _disjoint(groups: Sequence[Group]) -> Iterator[Group]:
+def _disjoint(groups: Sequence[MergedPool]) -> Iterator[MergedPool]:
     """Make the groups' selectors disjoint, and yield the groups; a group that selects no node is halted."""
-    before: list[Group] = []
+    before: list[MergedPool] = []
     for group in groups:
         own = group.selector.outcomes
         rivals = [other for other in before if not apart(other.selector.outcomes, own)]

@@ -23,7 +23,7 @@ READ_AT = {int(release.split(".")[1]): release for release in _READ.split()}
 """By minor the release whose source was read."""
 
 
-class Known(enum.StrEnum):
+class Basis(enum.StrEnum):
     """How a claim is known, the strongest evidence first."""
 
     RUN = "run"
@@ -56,10 +56,10 @@ class Row(Struct, frozen=True):
         """Return whether a minor has it; one that is too new counts as the newest (IPC0501 refuses it)."""
         return (1, self.since) <= min(version, LAST) <= (1, self.until)
 
-    def known(self, version: Version) -> Known:
+    def basis(self, version: Version) -> Basis:
         """Return the evidence that a minor has it, or has it not."""
         _, minor = version
-        return Known.RUN if minor in self.run else Known.INFERRED if minor in self.inferred else Known.READ
+        return Basis.RUN if minor in self.run else Basis.INFERRED if minor in self.inferred else Basis.READ
 
 
 _KUBERNETES, _CLUSTER_POOL, _MULTI_POOL, _CRD = "kubernetes", "cluster-pool", "multi-pool", "crd"

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ipamc.model.cidr import BITS, Block, usable
 from ipamc.model.cilium.features import FIRST, LAST, Capability
-from ipamc.model.cilium.support import TABLE, Known
+from ipamc.model.cilium.support import TABLE, Basis
 from ipamc.model.cluster import Cluster, Mode, Node, Pool, Version
 from ipamc.model.lock import Line
 
@@ -21,14 +21,14 @@ def can(version: Version, capability: Capability) -> bool:
     return _ROWS[capability].of(version)
 
 
-def known(version: Version, capability: Capability) -> Known:
+def basis(version: Version, capability: Capability) -> Basis:
     """Return the evidence that a minor has a capability, or has it not."""
-    return _ROWS[capability].known(version)
+    return _ROWS[capability].basis(version)
 
 
 def shown(version: Version, capability: Capability) -> bool:
     """Return whether a Cilium minor has a capability, and a run of its server proved that."""
-    return can(version, capability) and known(version, capability) is Known.RUN
+    return can(version, capability) and basis(version, capability) is Basis.RUN
 
 
 def since(capability: Capability) -> Version:

@@ -12,7 +12,7 @@ from ipamc.model.cidr import Block, part
 from ipamc.model.cluster import Pool
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Demand, Offer, Origin, Want
-from ipamc.model.pool_words import never
+from ipamc.model.pool_words import why_only_pins
 from ipamc.place.allocate import shortage
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.occupancy import Occupancy
@@ -128,7 +128,7 @@ class Newcomers(Struct):
         """Place blocks of one pool for a node; for growth, all but the last have all their addresses."""
         node, growth, count = demand.want.node, demand.growth, demand.count
         short = self.stunted if growth else self.short
-        if why := never(offer.pool):
+        if why := why_only_pins(offer.pool):
             short.append(
                 shortage.Short(node, offer, tuple(count), (), (shortage.Passed(offer.pool.name, why),))
             )
@@ -211,7 +211,7 @@ class Newcomers(Struct):
         for other in offers:
             pool, name = other.pool, other.pool.name
             if name not in may:
-                why = never(pool) or ("" if _asked(other, missing) else _has_no(missing))
+                why = why_only_pins(pool) or ("" if _asked(other, missing) else _has_no(missing))
                 passed[name] = self._because(name, why or "may not take its place", barred=not why)
         return _Explained(
             full=_less(asked, room),
@@ -226,7 +226,7 @@ class Newcomers(Struct):
         known = self._explained.get(key)
         if known is None:
             pools = (offer.pool for offer in offers)
-            passed = (self._because(pool.name, never(pool) or _has_no(missing)) for pool in pools)
+            passed = (self._because(pool.name, why_only_pins(pool) or _has_no(missing)) for pool in pools)
             known = self._explained[key] = _Explained(full=(), room=(), passed=tuple(passed), until=None)
         return known.passed
 
@@ -237,7 +237,7 @@ class Newcomers(Struct):
     def _why_not(self, offer: Offer, missing: Families) -> str:
         asked = _asked(offer, missing)
         if not asked:
-            return never(offer.pool) or _has_no(missing)
+            return why_only_pins(offer.pool) or _has_no(missing)
         room = self._room(offer, asked)
         return f"{_NO_ROOM} in {shortage.ip(_less(asked, room))}" if room else "is full"
 

@@ -17,7 +17,7 @@ from ipamc.place.reconcile.context import Context
 from ipamc.place.reconcile.transitions import as_state
 
 
-def give_way(context: Context, evidence: Evidence) -> Context:
+def release_overtaken(context: Context, evidence: Evidence) -> Context:
     """Release lines over blocks that Cilium's operator gave to other nodes. O(shown blocks log lines).
     If the line's own node also shows its block, the line stays: that is a conflict.
     """
@@ -27,7 +27,7 @@ def give_way(context: Context, evidence: Evidence) -> Context:
     own = {(block.block, block.node) for block in shown}
     gone: dict[Block, Line] = {}
     for block in shown:
-        if context.law.operator_gave(block):
+        if context.ownership.operator_gave(block):
             for line in lines_over(lines, block.block):
                 others = line.node != block.node and (line.block, line.node) not in own
                 if others and line.state is not State.RELEASED:
@@ -39,7 +39,7 @@ def give_way(context: Context, evidence: Evidence) -> Context:
     return replace(context, lock=replace(context.lock, lines=lines), overtaken=overtaken)
 
 
-def lay_out(context: Context, nodes: list[NodeState]) -> tuple[list[Line], list[Diagnostic]]:
+def merge_adopted(context: Context, nodes: list[NodeState]) -> tuple[list[Line], list[Diagnostic]]:
     """Return the lock's lines with today's states, and why nodes cannot adopt blocks. O(lines).
     An adopted block replaces released lines, the node's own quarantined lines, and its pending line of this
     block; over any other line it is a conflict.

@@ -11,7 +11,7 @@ from ipamc.check.held_blocks import Fault, classify
 from ipamc.model.cidr import Block, part
 from ipamc.model.cluster import Cluster, Pool
 from ipamc.model.lock import Consent, Key, Line, Lock
-from ipamc.model.ownership import Blocks, Law, RangeIndex, ShownBlocks
+from ipamc.model.ownership import Blocks, OwnershipRules, RangeIndex, ShownBlocks
 from ipamc.model.plan import ShownBlock, Want
 
 
@@ -46,9 +46,9 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         return any(pool.follows for pool in self.cluster.pools)
 
     @cached_property
-    def law(self) -> Law:
+    def ownership(self) -> OwnershipRules:
         """Return the rules that decide who owns a block, for the lines of the lock before this compile."""
-        return Law(self.cluster, self.lock.lines, self.operator_pools, self.ranges)
+        return OwnershipRules(self.cluster, self.lock.lines, self.operator_pools, self.ranges)
 
     def key(self, line: Line) -> Key:
         """Return the key of the blocks that are renumbered together with a line."""
@@ -66,15 +66,15 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     def follows(self, shown: Iterable[ShownBlock]) -> bool:
         """Return whether a node's lines in shared pools follow its object, which shows a block of one."""
-        return bool(self.operator_pools) and any(map(self.law.operator_gave, shown))
+        return bool(self.operator_pools) and any(map(self.ownership.operator_gave, shown))
 
     def decides(self, want: Want, shown: Iterable[ShownBlock], held: Sequence[Line]) -> bool:
         """Return whether the operator gives a node more blocks: it follows, or it runs and shows none."""
         if not self.operator_pools:
             return False
         shown = tuple(shown)
-        told = want.node.running and not want.node.live  # an import marks unknown blocks
-        return self.follows(shown) if shown else bool(held) and told
+        imported = want.node.running and not want.node.live  # an import marks unknown blocks
+        return self.follows(shown) if shown else bool(held) and imported
 
     def taken_back(self, lines: Iterable[Line], shown: Sequence[ShownBlock]) -> Iterator[Line]:
         """Yield a node's lines that the operator took back, in pools that it allocates from."""

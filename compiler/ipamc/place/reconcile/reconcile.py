@@ -33,7 +33,7 @@ from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import NodeState, Origin, Reconciled, ShownBlock, Stale, StaleReason, Want
 from ipamc.place.candidates import unlisted_pools, unmatched_refused, unmatched_skipped
 from ipamc.place.reconcile import transitions
-from ipamc.place.reconcile.adopt import conflicts, give_way, lay_out
+from ipamc.place.reconcile.adopt import conflicts, merge_adopted, release_overtaken
 from ipamc.place.reconcile.context import Context
 from ipamc.place.reconcile.renumber import grow, no_held_line, no_pending_line, renumber, resize
 from ipamc.read.rendered import Rendered
@@ -75,13 +75,13 @@ def reconcile(  # noqa: PLR0913 - everything that decides about a line
         rendered_uids=uids,
     )
     evidence = Evidence(cluster, before.lines)
-    context = give_way(context, evidence)
+    context = release_overtaken(context, evidence)
     lock = context.lock
     idle, faults, nodes = _by_node(wants, evidence, context)
     leavers = {node.name: node.in_use for node in nodes if node.want is None and node.in_use}
     nodes = [_advance(node, context) for node in nodes]
     with_lines = [node for node in nodes if node.lines]  # all but newcomers
-    lines, refused = lay_out(context, with_lines)
+    lines, refused = merge_adopted(context, with_lines)
     stale = (
         *(Stale(reason, node.name) for node in nodes for reason in node.stale),
         *(Stale(StaleReason.FOLLOWED, name) for name in sorted(context.overtaken)),
@@ -165,11 +165,13 @@ def _unknown(nodes: Iterable[NodeState], evidence: Evidence, context: Context) -
         entry = node.want.node
         have = {line.block.family for line in node.held}
         lacks = {family for demand in node.demands for family in demand.families} - have
-        told = evidence.told(entry, node.held)
+        inferred = evidence.inferred(entry, node.held)
         wrong = () if consent.adopts(node.name) else evidence.contradicted(entry)
         news = entry.running and not (node.shown or waits(entry, seen.get(node.name)))
-        if (lacks and news) or not have.issuperset(shown.block.family for shown in told) or wrong:
-            yield Unknown(entry, tuple(shown for shown in node.shown if shown.block.family in wrong), told)
+        if (lacks and news) or not have.issuperset(shown.block.family for shown in inferred) or wrong:
+            yield Unknown(
+                entry, tuple(shown for shown in node.shown if shown.block.family in wrong), inferred
+            )
 
 
 def _by_node(
@@ -185,7 +187,7 @@ def _by_node(
         name, shown, own = node.name, evidence.of(node), by_node.pop(node.name, None)
         if own is None:
             if consent.adopt_pods and consent.adopts(name):
-                shown = evidence.with_told(node)
+                shown = evidence.with_inferred(node)
             nodes.append(
                 transitions.newcomer(want, context)
                 if not shown

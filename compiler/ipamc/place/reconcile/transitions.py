@@ -131,8 +131,10 @@ def come_back(node: NodeState, want: Want, context: Context) -> NodeState:
     left = [line for line in node.lines if line.state is State.QUARANTINED and not line.moved]
     have = {line.block.family for line in node.held} if left else set()
     if left and context.one_block:
-        law = context.law
-        given = [shown for shown in node.shown if law.operator_gave(shown) or law.by_address(shown)]
+        ownership = context.ownership
+        given = [
+            shown for shown in node.shown if ownership.operator_gave(shown) or ownership.by_address(shown)
+        ]
         blocks = Blocks(line.block for line in left)
         have |= {shown.block.family for shown in given if not blocks.fit(shown)}
     missing = [line for line in left if line.block.family not in have]
@@ -191,7 +193,7 @@ def adopt(node: NodeState, context: Context) -> NodeState:
     """Hold the shown blocks in families in which the node has no line in use."""
     have = {line.block.family for line in node.in_use} if node.shown else set()
     shown = [block for block in node.shown if block.block.family not in have]
-    ours = [block for block in shown if not context.law.is_foreign(block)]
+    ours = [block for block in shown if not context.ownership.is_foreign(block)]
     if ours or have:  # a node may also have blocks of foreign pools, even of another family
         shown = ours
     return _holding(node, shown, StaleReason.NEWCOMER, context) if shown else node
@@ -215,7 +217,7 @@ def follow(node: NodeState, context: Context) -> NodeState:
     if context.one_block:
         new = [shown for shown in new if shown.block.family in families]
     else:
-        new = [shown for shown in new if context.law.operator_gave(shown)]
+        new = [shown for shown in new if context.ownership.operator_gave(shown)]
     if gone:
         node = _released(node, gone)
     return _holding(node, new, StaleReason.FOLLOWED, context) if new else node

@@ -79,7 +79,7 @@ def decide(plan: Plan, dump: Dump) -> tuple[Sized, ...]:
         for line in lines:
             groups[line.pool, line.block.family].append(line)
         seen = dump.cilium_nodes_by_name.get(name)
-        look = _Look(
+        node_use = _NodeUse(
             cluster=cluster,
             use=use,
             want=wants.get(name),
@@ -93,7 +93,7 @@ def decide(plan: Plan, dump: Dump) -> tuple[Sized, ...]:
         for (pool, family), mine in sorted(groups.items()):
             new = any(line.block in plan.origins for line in mine)
             moving = (name, family, pool) in pending
-            rows.append(look.at(cluster.pools_by_name.get(pool), mine, new=new, moving=moving))
+            rows.append(node_use.at(cluster.pools_by_name.get(pool), mine, new=new, moving=moving))
     return tuple(rows)
 
 
@@ -113,7 +113,7 @@ def resizes(rows: Iterable[Sized]) -> dict[str, Resize]:
     }
 
 
-class _Look(msgspec.Struct, frozen=True, kw_only=True):
+class _NodeUse(msgspec.Struct, frozen=True, kw_only=True):
     """A node, and the facts about it."""
 
     cluster: Cluster

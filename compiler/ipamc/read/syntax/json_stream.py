@@ -119,11 +119,11 @@ def _sound(at: Place, data: bytes, part: bytes) -> Any:
     if msgspec.json.encode(value) != msgspec.json.format(part, indent=-1):
         different: list[bool] = []
 
-        def look(pairs: list[tuple[str, Any]]) -> None:
+        def collect_duplicates(pairs: list[tuple[str, Any]]) -> None:
             if len({key for key, _ in pairs}) < len(pairs):
                 different.append(True)
 
-        json.loads(part, object_pairs_hook=look, parse_int=float)
+        json.loads(part, object_pairs_hook=collect_duplicates, parse_int=float)
         if different:
             text = data.decode()
             lines, found = Lines(at.path, text), Findings()

@@ -14,7 +14,7 @@ from operator import attrgetter
 from msgspec import Struct
 
 from ipamc.model.diagnostics import Diagnostic, Located
-from ipamc.report.findings.content import Checked, Content, Failure, Rule, with_spans
+from ipamc.report.findings.content import Checked, Content, Failure, RuleText, with_spans
 
 LIMIT = 20  # the most findings of one code in a text for people
 
@@ -54,7 +54,7 @@ def report(
     colour: bool = False,
     failures: Iterable[Failure] = (),
     checked: Iterable[Checked] = (),
-    rules: Mapping[str, Rule] | None = None,
+    rules: Mapping[str, RuleText] | None = None,
 ) -> str:
     """Render findings in a format, in order of file, line and column.
     For people, only the first LIMIT findings of a code and the number of the others. A finding without a

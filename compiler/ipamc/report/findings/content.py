@@ -13,7 +13,7 @@ from ipamc.model.diagnostics import At, Diagnostic, Located, Span, located
 from ipamc.report.terminal_text import visible, where
 
 
-class Rule(Struct, frozen=True):
+class RuleText(Struct, frozen=True):
     """The catalogue's text for a code: one sentence, and why it matters."""
 
     title: str
@@ -53,7 +53,7 @@ class Content(Struct, frozen=True, kw_only=True):
     """The number of omitted findings of each code, by code in order."""
     failures: tuple[Failure, ...] = ()
     checked: tuple[Checked, ...] = ()  # tests of `ipamc test`; their findings are in `findings`, too
-    rules: Mapping[str, Rule] = field(default_factory=dict)  # by code; empty unless the format needs them
+    rules: Mapping[str, RuleText] = field(default_factory=dict)  # by code; empty unless the format needs them
     colour: bool = False
 
 

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from ipamc import __version__
 from ipamc.model.diagnostics import Located, Span
-from ipamc.report.findings.content import Content, Rule, fingerprints, lines
+from ipamc.report.findings.content import Content, RuleText, fingerprints, lines
 from ipamc.report.terminal_text import visible
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -41,7 +41,7 @@ def render(content: Content) -> str:
         numbers = sorted(Counter((finding.severity, finding.code) for finding in left_out).items())
         which = ", ".join(f"{number:,} {code} ({severity.word})" for (severity, code), number in numbers)
         said.append(("warning", f"{len(left_out):,} more findings are not in this report: {which}"))
-    entries = [(code, content.rules.get(code) or Rule(code, "")) for code in codes]
+    entries = [(code, content.rules.get(code) or RuleText(code, "")) for code in codes]
     rules = [
         {
             "id": code,

@@ -25,7 +25,7 @@ MOST = 30  # pools of one cluster on a terminal; more are shown in a pipe, and b
 _REASONS = 5  # the same for reserved CIDRs of a pool
 
 
-class Look(Struct, frozen=True, kw_only=True):
+class ShowOptions(Struct, frozen=True, kw_only=True):
     """The options of the output."""
 
     sort: str = "use"  # use, name, free, size or room
@@ -36,12 +36,12 @@ class Look(Struct, frozen=True, kw_only=True):
     filtered: bool = False  # pools may be filtered out: totals are of the printed ones
 
 
-def render(clusters: Sequence[ShownCluster], look: Look, screen: Screen) -> str:
+def render(clusters: Sequence[ShownCluster], options: ShowOptions, screen: Screen) -> str:
     """Return the pools of all clusters, in the order given, and a total over more than one cluster.
     A pool without room for a node is red; one with less than LOW percent of its addresses free is yellow, and
     a compile warns of it, too (IPC0215). The bar has held addresses, then quarantined and reserved ones.
     """
-    parts = [_cluster(cluster, look, screen) for cluster in clusters]
+    parts = [_cluster(cluster, options, screen) for cluster in clusters]
     # A space's addresses include theirs.
     alike = [cluster for cluster in clusters if cluster.terms.unit == "node"]
     totals = _totals("all clusters", alike) if len(alike) > 1 else ()
@@ -49,7 +49,7 @@ def render(clusters: Sequence[ShownCluster], look: Look, screen: Screen) -> str:
     text: list[str] = []
     for number, (cluster, (rows, foot)) in enumerate(zip(clusters, parts, strict=True)):
         text += [""] if number else []
-        text += _title(cluster, look, screen, back="back" not in layout.widths)
+        text += _title(cluster, options, screen, back="back" not in layout.widths)
         text += [head_row(layout, screen)] if rows and not number else []
         text += [*draw(rows, layout, screen), *foot]
     if totals:
@@ -60,23 +60,23 @@ def render(clusters: Sequence[ShownCluster], look: Look, screen: Screen) -> str:
     return "".join(f"{line}\n" for line in text)
 
 
-def _cluster(cluster: ShownCluster, look: Look, screen: Screen) -> tuple[list[TableRow], list[str]]:
+def _cluster(cluster: ShownCluster, options: ShowOptions, screen: Screen) -> tuple[list[TableRow], list[str]]:
     """Return the rows of a cluster's pools and of their total, and the lines below them."""
-    groups = _sorted(cluster.pools, look)
-    limit = MOST if screen.cuts and not look.every and len(groups) > MOST + MOST // 5 else len(groups)
-    rows = [row for group in groups[:limit] for row in _pool_rows(cluster, group, look, screen)]
+    groups = _sorted(cluster.pools, options)
+    limit = MOST if screen.cuts and not options.every and len(groups) > MOST + MOST // 5 else len(groups)
+    rows = [row for group in groups[:limit] for row in _pool_rows(cluster, group, options, screen)]
     rows += _totals("total", [cluster])
     foot = []
     if left_out := groups[limit:]:
         fullest = max((pool.use.use for group in left_out for pool in group), key=_share)
-        most = f", at most {percent(used(fullest), fullest.total)} used" if look.sort == "use" else ""
+        most = f", at most {percent(used(fullest), fullest.total)} used" if options.sort == "use" else ""
         foot = [f"{dots(screen)} and {count(len(left_out), 'more pool')}{most}: --all shows them"]
-    if cluster.outside and look.blocks:
+    if cluster.outside and options.blocks:
         foot += ["outside every pool", *_listed(cluster.outside, cluster, "  ", screen)]
     return rows, foot
 
 
-def _title(cluster: ShownCluster, look: Look, screen: Screen, *, back: bool) -> list[str]:
+def _title(cluster: ShownCluster, options: ShowOptions, screen: Screen, *, back: bool) -> list[str]:
     """Return the lines above a cluster's pools; with `back` also when the next blocks become free."""
     parts = [f"{count(cluster.nodes, cluster.terms.owner)} with {count(cluster.blocks, cluster.terms.block)}"]
     ends = [pool.ending for pool in cluster.pools if pool.ending]
@@ -88,7 +88,7 @@ def _title(cluster: ShownCluster, look: Look, screen: Screen, *, back: bool) -> 
         )
     if cluster.outside:
         parts.append(f"{count(len(cluster.outside), 'line')} of the lock outside every pool")
-    if look.filtered:
+    if options.filtered:
         names = {pool.use.pool.name for pool in cluster.pools}
         parts.append(f"{len(names):,} of {count(cluster.every, 'pool')} shown")
     name = visible(cluster.name)
@@ -102,7 +102,7 @@ def _wrapped(text: str, indent: str, screen: Screen) -> list[str]:
     return textwrap.wrap(text, max(screen.width, 20), subsequent_indent=indent, break_on_hyphens=False)
 
 
-def _sorted(pools: Sequence[ShownPool], look: Look) -> list[list[ShownPool]]:
+def _sorted(pools: Sequence[ShownPool], options: ShowOptions) -> list[list[ShownPool]]:
     """Return the pools, each with its families, in the requested order."""
     groups: dict[str, list[ShownPool]] = {}
     for pool in pools:
@@ -110,14 +110,14 @@ def _sorted(pools: Sequence[ShownPool], look: Look) -> list[list[ShownPool]]:
 
     def key(group: list[ShownPool]) -> tuple[object, ...]:
         first, uses = group[0], [pool.use.use for pool in group]
-        if look.sort == "use":
+        if options.sort == "use":
             disabled, share = first.use.pool.disabled, max(map(_share, uses))
             return (disabled, first.room > 0, -share, first.room, first.use.pool.name)
         # By the first family: all pools of a cluster have the same families.
         numbers = {"name": 0, "room": first.room, "free": uses[0].available, "size": uses[0].total}
-        return (first.use.family.family, -numbers[look.sort], first.use.pool.name)
+        return (first.use.family.family, -numbers[options.sort], first.use.pool.name)
 
-    return sorted(groups.values(), key=key, reverse=look.reverse)
+    return sorted(groups.values(), key=key, reverse=options.reverse)
 
 
 def _share(use: Use) -> float:
@@ -125,7 +125,7 @@ def _share(use: Use) -> float:
 
 
 def _pool_rows(
-    cluster: ShownCluster, group: Sequence[ShownPool], look: Look, screen: Screen
+    cluster: ShownCluster, group: Sequence[ShownPool], options: ShowOptions, screen: Screen
 ) -> Iterator[TableRow]:
     for shown in group:
         pool, use = shown.use.pool, shown.use.use
@@ -135,7 +135,7 @@ def _pool_rows(
         network = shown.use.family.follows
         closed = f"follows {network.block}" if network else "no new node" if use.held else "disabled"
         closed = "for pods alone" if pool.pods_only else closed
-        wanted = len(ranges) > 1 if look.ranges is None else look.ranges
+        wanted = len(ranges) > 1 if options.ranges is None else options.ranges
         listed = {part: (cluster.lines or {}).get(part.range.block, ()) for part in ranges}
         lines = () if wanted else [line for part in ranges for line in listed[part]]
         yield TableRow(
@@ -150,7 +150,7 @@ def _pool_rows(
             style=_style(pool, use, shown.room),
             full=not shown.room and not pool.disabled,
             family=family,
-            lines=(*_reasons(shown, look, screen), *_listed(lines, cluster, "  ", screen)),
+            lines=(*_reasons(shown, options, screen), *_listed(lines, cluster, "  ", screen)),
         )
         for part in ranges if wanted else ():
             cells = {"name": f"  {part.range.block}", **_numbers(part.use, family)}
@@ -158,11 +158,11 @@ def _pool_rows(
             yield TableRow(cells=cells, use=part.use, lines=below)
 
 
-def _reasons(shown: ShownPool, look: Look, screen: Screen) -> Iterator[str]:
+def _reasons(shown: ShownPool, options: ShowOptions, screen: Screen) -> Iterator[str]:
     """Yield a line for each CIDR with a reason to reserve it; on a terminal only a few, unless `--all`."""
     reserved = [cidr for cidr in shown.use.pool.reserved if cidr.block.family == shown.use.family.family]
     with_reason = [cidr for cidr in reserved if cidr.reason]
-    limit = _REASONS if screen.cuts and not look.every else len(with_reason)
+    limit = _REASONS if screen.cuts and not options.every else len(with_reason)
     for cidr in with_reason[:limit]:
         yield from _wrapped(f"  {cidr.block} reserved: {visible(cidr.reason)}", "    ", screen)
     if left_out := with_reason[limit:]:

@@ -68,8 +68,8 @@ def block_of_another(context: Context, suppressed: Suppressed) -> Iterator[Resul
         (shown, line)
         for node, blocks in context.shown.items()
         for shown in blocks
-        for line in context.law.others(shown)
-        if context.law.of(shown) is Ownership.ANOTHERS
+        for line in context.ownership.others(shown)
+        if context.ownership.of(shown) is Ownership.ANOTHERS
         and not suppressed.explains("IPC0911", context.source(node), [shown.block])
     ]
     if not pairs:
@@ -98,7 +98,7 @@ def other_blocks(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         rendered = context.object_of(node) in context.git.objects
         if node not in context.inventory or rendered or context.is_skipped(node):
             continue
-        strays = [shown.block for shown, _ in context.law.strays(blocks)]
+        strays = [shown.block for shown, _ in context.ownership.strays(blocks)]
         if strays and suppressed.explains("IPC0912", context.source(node), strays):
             continue
         if make := context.verdict(node) or (note if _lacks(context, node, blocks) else None):
@@ -165,7 +165,7 @@ def block_of_no_pool(context: Context, suppressed: Suppressed) -> Iterator[Resul
         for seen in context.dump.cilium_nodes
         for block, pool in seen.allocated
         if index_around(pools.get(pool, ()), block) is None
-        if context.law.of(ShownBlock(block, seen.name, seen.at, pool)) not in _MOVES
+        if context.ownership.of(ShownBlock(block, seen.name, seen.at, pool)) not in _MOVES
         if not suppressed.explains("IPC0913", context.source(seen.name), [block])
         if not suppressed.explains("IPC0913", f"{POOL} {pool}", [block])
     ]
@@ -214,9 +214,9 @@ def wrong_routes(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         also += context.line_of(one.name)
     more = and_others([each.name for each, _ in apart])
     has = f"podCIDRs {texts(node.pod_cidrs)}, and its CiliumNode {texts(seen.blocks)}"
-    look = f"kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}"
+    command = f"kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}"
     again = f"drain {node.name}, delete its Node and CiliumNode, let it join again, and apply"
-    way_out = f"see which block the pods use: {look}; {again}"
+    way_out = f"see which block the pods use: {command}; {again}"
     text = f"node {node.name} has {has}{more}: {_effect(_speaker(context))}"
     # The object that is not the source of the node's blocks is wrong: in kubernetes mode the CiliumNode.
     kind = CILIUM_NODE if context.shows_nodes else NODE

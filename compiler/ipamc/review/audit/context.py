@@ -22,7 +22,7 @@ from ipamc.model.dump import Dump, SeenEndpoint, SeenObject, SeenPod
 from ipamc.model.evidence import Evidence
 from ipamc.model.follows import followed
 from ipamc.model.lock import Line, Lock, State
-from ipamc.model.ownership import Law, Ownership, RangeIndex
+from ipamc.model.ownership import Ownership, OwnershipRules, RangeIndex
 from ipamc.model.plan import ShownBlock
 from ipamc.model.routes import Table
 from ipamc.read.dump.programs import operator_of, texts_of
@@ -114,16 +114,18 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         return self.cluster.unmatched_nodes == "skip" and node in self.inventory and node not in self.lines
 
     @cached_property
-    def law(self) -> Law:
+    def ownership(self) -> OwnershipRules:
         """The rules that decide who owns a block, applied to the lock."""
         by_address = {(each.block, each.node.name) for each in followed(self.there)}
-        return Law(self.cluster, self.lock.lines, operator_pools(self.cluster), self.ranges, by_address)
+        return OwnershipRules(
+            self.cluster, self.lock.lines, operator_pools(self.cluster), self.ranges, by_address
+        )
 
     def verdict(self, node: str) -> Make | None:
         """Return the severity of the worst block that a node shows and does not hold; None without one."""
         shown = self.shown.get(node, ())
-        strays = list(self.law.strays(shown))
-        owners = {owner for _, owner in strays} | ({*map(self.law.of, shown)} & {Ownership.PENDING})
+        strays = list(self.ownership.strays(shown))
+        owners = {owner for _, owner in strays} | ({*map(self.ownership.of, shown)} & {Ownership.PENDING})
         several = len(shown) > len({each.block.family for each in shown})
         old_and_new = owners == {Ownership.PENDING} and self.cluster.mode.one_block and several
         if old_and_new or any(self.refuses(each.block) for each, _ in strays):
@@ -132,7 +134,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     def refuses(self, block: Block) -> bool:
         """Return whether a compile would refuse a node with this block, such as one outside of all pools."""
-        fault = illegal(self.cluster, block, self.law.ranges.pool_of(block))
+        fault = illegal(self.cluster, block, self.ownership.ranges.pool_of(block))
         return fault is not None and fault.rule in UNTIL_MOVED
 
     @cached_property

@@ -170,7 +170,7 @@ def unlisted(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         former = _former(context, name)
         if former and (_uses(context, name, former) or not context.knows_blocks):
             continue
-        operators = all(context.law.of(each) is Ownership.OPERATORS for each in shown)
+        operators = all(context.ownership.of(each) is Ownership.OPERATORS for each in shown)
         if context.cluster.operator_adopts and operators:
             continue
         by_severity[error if any(context.refuses(each.block) for each in shown) else warning].append(name)

@@ -58,7 +58,8 @@ class _Tables:
             found += [
                 shown
                 for shown in blocks
-                if context.law.of(shown) in {*_RIGHT, Ownership.OPERATORS} and context.ranges.of(shown.block)
+                if context.ownership.of(shown) in {*_RIGHT, Ownership.OPERATORS}
+                and context.ranges.of(shown.block)
             ]
         return sorted(found, key=lambda shown: shown.block)
 
@@ -87,7 +88,7 @@ class _Tables:
         }
 
     def _announced(self, table: Table, route: Route, node: str) -> _Announced:
-        law, block = self.context.law, route.block
+        ownership, block = self.context.ownership, route.block
         pool = self.context.ranges.pool_of(block)
         part = ShownBlock(block, node, Span(table.path), pool.name if pool else "", part=True)
         inside = [shown for shown in self._over(block) if shown.block.prefix > block.prefix]
@@ -95,13 +96,13 @@ class _Tables:
             mine = self.own_routes[table.path]
             wrong = [shown for shown in inside if shown.node != node and shown.block not in mine]
             return _Announced(route, node, wrong if node else (), "")
-        if law.operator_gave(part):
+        if ownership.operator_gave(part):
             holders = self._over(block)
             others = [] if node in {shown.node for shown in holders} else holders
             return _Announced(route, node, others, "" if holders else "no node has it")
-        if law.of(part) in _RIGHT:
+        if ownership.of(part) in _RIGHT:
             return _Announced(route, node, (), "")
-        lines = law.others(part)
+        lines = ownership.others(part)
         held = [line for line in lines if line.state is State.HELD]
         return _Announced(route, node, held, "" if held else self._nobody(part, lines))
 
@@ -204,8 +205,8 @@ def wrong_next_hop(tables: _Tables) -> Iterator[Result]:
         nodes = and_others(list(dict.fromkeys(each.node for each in wrong)))
         text = f"{first.route.block} {leads} node {first.node}, and {holders} holds it{more}{nodes}"
         make = error if any(each.route.used for each in wrong) else warning
-        look = f"kubectl get ciliumnode {first.node} -o jsonpath='{{.spec.ipam}}'"
-        way_out = f"see which blocks {first.node} has: {look}; else find out which router announces it"
+        command = f"kubectl get ciliumnode {first.node} -o jsonpath='{{.spec.ipam}}'"
+        way_out = f"see which blocks {first.node} has: {command}; else find out which router announces it"
         yield Result(make("IPC0953", table.at(first.route), text, also=also[1:], help=way_out))
 
 
@@ -280,10 +281,12 @@ def held_missing(tables: _Tables) -> Iterator[Result]:
             for each, _ in some[:LISTED]:
                 also.append(context.related(each.node, f"{each.node} has {each.block}"))
                 also += context.line_of(each.node, each.block.family)
-            look = f"see whether its session is up: cilium-dbg bgp peers, in the agent's pod of {shown.node}"
+            command = (
+                f"see whether its session is up: cilium-dbg bgp peers, in the agent's pod of {shown.node}"
+            )
             router = "if this router need not know it, leave its table out"
             at = table.at(caught) if caught else Span(table.path)
-            yield Result(make("IPC0955", at, f"{what}{more}", also=also, help=f"{look}; {router}"))
+            yield Result(make("IPC0955", at, f"{what}{more}", also=also, help=f"{command}; {router}"))
 
 
 def not_attributed(tables: _Tables) -> Iterator[Result]:

@@ -158,7 +158,7 @@ def left_over(
     return sorted(left, key=lambda item: (ORDER.index(item.kind), item.name))
 
 
-def is_strange(wanted: Collection[str], live: Mapping[str, objects.Object]) -> bool:
+def is_foreign_tree(wanted: Collection[str], live: Mapping[str, objects.Object]) -> bool:
     """Return whether the cluster has objects of ipamc and none is wanted: they are another cluster's."""
     ours = _ours(live)
     return bool(ours) and not any(name in wanted for name in ours)

@@ -19,7 +19,7 @@ RESOURCES = {CILIUM_NODE: "ciliumnodes", POOL: "ciliumpodippools", NODE_CONFIG: 
 """The custom resources that are rendered, by kind."""
 
 
-class Rule(Struct, frozen=True, kw_only=True, order=True):
+class Right(Struct, frozen=True, kw_only=True, order=True):
     """Verbs on one resource. With `namespace` it is a rule of a Role there, else of a ClusterRole."""
 
     namespace: str = ""
@@ -29,7 +29,7 @@ class Rule(Struct, frozen=True, kw_only=True, order=True):
     verbs: tuple[str, ...]
 
 
-def apply_rights(objects: Collection[Object], namespace: str, mode: str, *, prune: bool) -> list[Rule]:
+def apply_rights(objects: Collection[Object], namespace: str, mode: str, *, prune: bool) -> list[Right]:
     """Return the rights that `ipamc ci apply` needs, with and without `--repair`.
     `objects` are the rendered ones, `namespace` is Cilium's, `mode` is `ipam` of cilium-config: two modes
     apply CiliumNodes, including ones that are not rendered yet. Only kubelets create Nodes.
@@ -39,34 +39,34 @@ def apply_rights(objects: Collection[Object], namespace: str, mode: str, *, prun
         kinds.add(CILIUM_NODE)
     of_nodes = CILIUM_NODE in kinds or any(map(node_of, objects))
     rules = [
-        Rule(group="", resource="nodes", verbs=("list", "patch") if NODE in kinds else ("list",)),
-        Rule(namespace=namespace, group="apps", resource="deployments", names=(OPERATOR,), verbs=("get",)),
+        Right(group="", resource="nodes", verbs=("list", "patch") if NODE in kinds else ("list",)),
+        Right(namespace=namespace, group="apps", resource="deployments", names=(OPERATOR,), verbs=("get",)),
     ]
     maps = {each["metadata"]["name"] for each in objects if each["kind"] == "ConfigMap"}
     for name in sorted({CONFIG, *maps}):
         verbs = ("create", "get", "patch") if name in maps else ("get",)
-        rules.append(Rule(namespace=namespace, group="", resource="configmaps", names=(name,), verbs=verbs))
+        rules.append(Right(namespace=namespace, group="", resource="configmaps", names=(name,), verbs=verbs))
     if custom := tuple(sorted(f"{RESOURCES[kind]}.{CILIUM}" for kind in kinds & RESOURCES.keys())):
         group, resource = "apiextensions.k8s.io", "customresourcedefinitions"
-        rules.append(Rule(group=group, resource=resource, names=custom, verbs=("get",)))
+        rules.append(Right(group=group, resource=resource, names=custom, verbs=("get",)))
     for resource in sorted(PROBED.keys() & probed(objects).keys()):
         version, _, name = PROBED[resource]
         group = version.rpartition("/")[0]
-        rules.append(Rule(group=group, resource=resource, names=(name,), verbs=("create", "patch")))
+        rules.append(Right(group=group, resource=resource, names=(name,), verbs=("create", "patch")))
     for kind, resource in POLICIES.items() if prune or kinds & POLICIES.keys() else ():
         writes = (("create", "patch") if kind in kinds else ()) + (("delete",) if prune else ())
-        rules.append(Rule(group=ADMISSION, resource=resource, verbs=tuple(sorted((*writes, "list")))))
+        rules.append(Right(group=ADMISSION, resource=resource, verbs=tuple(sorted((*writes, "list")))))
     if of_nodes or prune:
-        rules.append(Rule(group="", resource="pods", verbs=("list",)))
+        rules.append(Right(group="", resource="pods", verbs=("list",)))
     for kind, resource in RESOURCES.items():
         writes = (("create", "patch") if kind in kinds else ()) + (("delete",) if prune else ())
         reads = ("list", "watch") if kind == CILIUM_NODE else ("list",)
         where = namespace if kind == NODE_CONFIG else ""
         if where or not writes:  # listing all namespaces needs a ClusterRole
-            rules.append(Rule(group=CILIUM, resource=resource, verbs=reads))
-            rules += [Rule(namespace=where, group=CILIUM, resource=resource, verbs=writes)] if writes else ()
+            rules.append(Right(group=CILIUM, resource=resource, verbs=reads))
+            rules += [Right(namespace=where, group=CILIUM, resource=resource, verbs=writes)] if writes else ()
         else:
-            rules.append(Rule(group=CILIUM, resource=resource, verbs=tuple(sorted((*writes, *reads)))))
+            rules.append(Right(group=CILIUM, resource=resource, verbs=tuple(sorted((*writes, *reads)))))
     return sorted(rules)
 
 
@@ -102,7 +102,7 @@ def dumped(job: str, namespace: str) -> Iterator[Listed]:
             yield Listed(group=ADMISSION, resource=resource, optional=True)
 
 
-def dump_rights(wanted: Iterable[Listed]) -> list[Rule]:
+def dump_rights(wanted: Iterable[Listed]) -> list[Right]:
     """Return the rights that a dump needs."""
     names: dict[tuple[str, str, str], list[str]] = {}
     rules = []
@@ -110,9 +110,9 @@ def dump_rights(wanted: Iterable[Listed]) -> list[Rule]:
         if item.name:
             names.setdefault((item.namespace, item.group, item.resource), []).append(item.name)
         else:
-            rules.append(Rule(group=item.group, resource=item.resource, verbs=("list",)))
+            rules.append(Right(group=item.group, resource=item.resource, verbs=("list",)))
     rules += [
-        Rule(namespace=namespace, group=group, resource=resource, names=tuple(sorted(found)), verbs=("get",))
+        Right(namespace=namespace, group=group, resource=resource, names=tuple(sorted(found)), verbs=("get",))
         for (namespace, group, resource), found in names.items()
     ]
     return sorted(rules)

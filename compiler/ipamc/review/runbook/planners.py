@@ -17,7 +17,7 @@ from ipamc.model.masquerade import native_limit
 from ipamc.model.plan import Plan
 from ipamc.read.node_names import less
 from ipamc.review.runbook.site import Site, in_order
-from ipamc.review.runbook.steps import FEW, Cut, Runbook, waves
+from ipamc.review.runbook.steps import FEW, Runbook, Split, waves
 
 Blocks = Mapping[str, Sequence[Line]]  # lines by node
 
@@ -41,7 +41,7 @@ def running_nodes(cluster: Cluster) -> tuple[str, ...]:
 
 
 def renumber(
-    plan: Plan, site: Site, cut: Cut, *, asked: Sequence[str] = (), settled: Collection[str] = ()
+    plan: Plan, site: Site, split: Split, *, asked: Sequence[str] = (), settled: Collection[str] = ()
 ) -> Runbook:
     """Return the steps for nodes with a pending line in a plan, or whose renumber is settled.
     `asked` is the value for `--renumber`, if the plan was made with this consent and the lock has no pending
@@ -54,17 +54,17 @@ def renumber(
         old = [line for line in plan.held.get(node, ()) if line.key(one_block=one) in keys]
         moves.append((node, *(", ".join(str(line.block) for line in some) for some in (old, lines))))
     values = {
-        **_moving(plan, pending, cut),
+        **_moving(plan, pending, split),
         "asked": asked,
         "moves": moves,
         "settled_blocks": {node: in_order(plan.held.get(node, ())) for node in settled},
-        "settled_waves": waves(plan.cluster, settled, cut),
+        "settled_waves": waves(plan.cluster, settled, split),
         "total": len({*pending, *settled}),
     }
     return site.runbook("renumber", values)
 
 
-def _moving(plan: Plan, pending: Blocks, cut: Cut) -> dict[str, object]:
+def _moving(plan: Plan, pending: Blocks, split: Split) -> dict[str, object]:
     one, blocks = plan.cluster.mode.one_block, {}
     for node, new in pending.items():
         # The blocks that it holds after new lines replace those of the same key.
@@ -76,18 +76,18 @@ def _moving(plan: Plan, pending: Blocks, cut: Cut) -> dict[str, object]:
         "evidence": plan.cluster.cilium_nodes if plan.cluster.shared_pools else (),
         "lines": sum(map(len, pending.values())),
         "pending": sorted(pending),
-        "waves": waves(plan.cluster, pending, cut),
+        "waves": waves(plan.cluster, pending, split),
     }
 
 
-def new_range(plan: Plan, site: Site, cut: Cut, pool: Pool, block: Block, left: Sequence[str]) -> Runbook:
+def new_range(plan: Plan, site: Site, split: Split, pool: Pool, block: Block, left: Sequence[str]) -> Runbook:
     """Return the steps. `plan` has the pending lines that the consent creates once the range is written.
     `left`: the ranges of the pool that nodes leave.
     """
     pending = {node: lines for node, lines in pending_of(plan).items() if any(line.pool for line in lines)}
     part, native = pool.families[block.family], native_limit(plan.cluster, block.family)
     values = {
-        **_moving(plan, pending, cut),
+        **_moving(plan, pending, split),
         "block": block,
         "left": left,
         "native": native if native and not native.contains(block) else None,
@@ -100,7 +100,7 @@ def new_range(plan: Plan, site: Site, cut: Cut, pool: Pool, block: Block, left: 
 
 
 def decommission(
-    plan: Plan, site: Site, cut: Cut, nodes: Collection[str], pools: Sequence[str] = ()
+    plan: Plan, site: Site, split: Split, nodes: Collection[str], pools: Sequence[str] = ()
 ) -> Runbook:
     """Return the steps by which nodes leave. `pools` are removed with them."""
     planned = {node.name: node.planned for node in plan.cluster.nodes}
@@ -116,7 +116,7 @@ def decommission(
             for pattern in sorted({node.pattern for node in plan.cluster.nodes if node.name in going} - {""})
         ],
         "pools": pools,
-        "waves": waves(plan.cluster, [node for node in going if planned.get(node) is False], cut),
+        "waves": waves(plan.cluster, [node for node in going if planned.get(node) is False], split),
     }
     return site.runbook("decommission", values)
 
@@ -131,7 +131,7 @@ def replace_node(plan: Plan, site: Site, olds: Sequence[str], new: str) -> Runbo
     return site.runbook("replace-node", {**values, "blocks": blocks})
 
 
-def dual_stack(plan: Plan, site: Site, cut: Cut, family: int, *, begun: bool) -> Runbook:
+def dual_stack(plan: Plan, site: Site, split: Split, family: int, *, begun: bool) -> Runbook:
     """Return the steps that give every node a block of a family. `begun`: the plan has these blocks."""
     running, pools = running_nodes(plan.cluster), plan.cluster.pools
     values = {
@@ -142,23 +142,23 @@ def dual_stack(plan: Plan, site: Site, cut: Cut, family: int, *, begun: bool) ->
             pool.name for pool in pools if family not in pool.families and (pool.follows or not pool.disabled)
         ],
         "running": running,
-        "waves": waves(plan.cluster, running, cut),
+        "waves": waves(plan.cluster, running, split),
     }
     return site.runbook("dual-stack", values)
 
 
-def calico(plan: Plan, site: Site, cut: Cut) -> Runbook:
+def calico(plan: Plan, site: Site, split: Split) -> Runbook:
     """Return the steps by which each node keeps its blocks. `plan` holds them, from `ipamc import`."""
     nodes = [node.name for node in plan.cluster.nodes if plan.held.get(node.name)]
     reserved = {node: ",".join(str(line.block) for line in plan.held[node]) for node in nodes}
-    values = {"total": len(nodes), "waves": waves(plan.cluster, nodes, cut), "blocks": plan.held}
+    values = {"total": len(nodes), "waves": waves(plan.cluster, nodes, split), "blocks": plan.held}
     return site.runbook("calico", {**values, "reserved": reserved})
 
 
-def calico_distinct(plan: Plan, site: Site, cut: Cut) -> Runbook:
+def calico_distinct(plan: Plan, site: Site, split: Split) -> Runbook:
     """Return the steps of Cilium's own guide, with a range that Calico does not have."""
     nodes = running_nodes(plan.cluster)
-    values = {"total": len(nodes), "waves": waves(plan.cluster, nodes, cut)}
+    values = {"total": len(nodes), "waves": waves(plan.cluster, nodes, split)}
     return site.runbook("calico", values, "calico-distinct")
 
 
@@ -197,7 +197,7 @@ def rows(cluster: Cluster, minor: int) -> tuple[list[Row], list[Row]]:
 
 
 def mode_under_way(
-    lock: Lock, before: Cluster | None, plan: Plan, site: Site, cut: Cut, *, in_brief: bool = False
+    lock: Lock, before: Cluster | None, plan: Plan, site: Site, split: Split, *, in_brief: bool = False
 ) -> Runbook | None:
     """Return the runbook if mode, operator, pinning or patchNodes differ from the base; else None.
     `lock` and `before` are of the base; `before` is None if its documents cannot be read. Also None if any
@@ -209,7 +209,7 @@ def mode_under_way(
     was, now = ((each.mode, each.operator, each.pinning, each.patch_nodes) for each in both)
     if not lock.shards or not (online if of_mode else was != now):
         return None
-    found = mode_change(lock, before, plan, site, cut, begun=True, in_brief=in_brief)
+    found = mode_change(lock, before, plan, site, split, begun=True, in_brief=in_brief)
     steps = [step for wave in found.phases[0].waves for step in wave.steps]
     return found if of_mode or any(step.key != "audit" for step in steps) else None
 
@@ -219,7 +219,7 @@ def mode_change(
     before: Cluster | None,
     plan: Plan,
     site: Site,
-    cut: Cut,
+    split: Split,
     *,
     begun: bool = False,
     in_brief: bool = False,
@@ -250,6 +250,6 @@ def mode_change(
         "of_mode": of_mode,
         "old": lock.mode,
         "ordered": online or not of_mode,
-        "waves": waves(cluster, plan.held, cut),
+        "waves": waves(cluster, plan.held, split),
     }
     return site.runbook("mode" if of_mode else "settings", values, "mode")

@@ -25,7 +25,7 @@ from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.review.diff import ClusterBase, Difference
 from ipamc.review.runbook import planners
 from ipamc.review.runbook.site import Site
-from ipamc.review.runbook.steps import Cut, Runbook
+from ipamc.review.runbook.steps import Runbook, Split
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class Request(Struct, frozen=True, kw_only=True):
     pools: tuple[str, ...] = ()
     selector: str = ""  # in Calico's selector syntax; "": none
     to: str = ""
-    cut: Cut
+    split: Split
     today: str  # ISO 8601 day in UTC
 
 
@@ -62,7 +62,7 @@ def _renumber(request: Request, plan: Plan, site: Site) -> Runbook:
     by_name = request.nodes or request.selector or not pools
     asked = (*pools, *(_nodes(replace(request, pools=()), plan) if by_name else ()))
     found = _renumbered(plan.cluster, plan, request, asked)
-    return planners.renumber(found, site, request.cut, asked=asked)
+    return planners.renumber(found, site, request.split, asked=asked)
 
 
 def _mode(request: Request, plan: Plan, site: Site) -> Runbook:
@@ -79,7 +79,7 @@ def _mode(request: Request, plan: Plan, site: Site) -> Runbook:
     patch_nodes = "podCIDRs" if mode is Mode.KUBERNETES else "none"
     after = replace(cluster, mode=mode, patch_nodes=patch_nodes, pools=pools)
     then = _preview(after, plan, request, parse_consent(mode=True))
-    return planners.mode_change(plan.lock, cluster, then, replace(site, plan=then), request.cut)
+    return planners.mode_change(plan.lock, cluster, then, replace(site, plan=then), request.split)
 
 
 def _dual_stack(request: Request, plan: Plan, site: Site) -> Runbook:
@@ -95,7 +95,7 @@ def _dual_stack(request: Request, plan: Plan, site: Site) -> Runbook:
             "first go to cluster-pool mode without patchNodes: podCIDRs, in which every node keeps its block "
             f"(ipamc runbook {name} --change mode --to cluster-pool), then ask again"
         )
-    return planners.dual_stack(plan, site, request.cut, 10 - plan.cluster.families[0], begun=False)
+    return planners.dual_stack(plan, site, request.split, 10 - plan.cluster.families[0], begun=False)
 
 
 def _new_range(request: Request, plan: Plan, site: Site) -> Runbook:
@@ -119,7 +119,7 @@ def _new_range(request: Request, plan: Plan, site: Site) -> Runbook:
     changed = replace(pool, families={**pool.families, block.family: wider})
     every = tuple(changed if each.name == pool.name else each for each in plan.cluster.pools)
     after = _renumbered(replace(plan.cluster, pools=every), plan, request, left)
-    return planners.new_range(after, site, request.cut, pool, block, left)
+    return planners.new_range(after, site, request.split, pool, block, left)
 
 
 def _replace_node(request: Request, plan: Plan, site: Site) -> Runbook:
@@ -137,7 +137,7 @@ def _replace_node(request: Request, plan: Plan, site: Site) -> Runbook:
 
 def _calico(request: Request, plan: Plan, site: Site) -> Runbook:
     if request.to == "distinct":
-        return planners.calico_distinct(plan, site, request.cut)
+        return planners.calico_distinct(plan, site, request.split)
     if request.to:
         raise Unclear(f"--to {request.to}: omit it to keep the blocks, or write --to distinct")
     if not plan.cluster.own_pools:
@@ -145,7 +145,7 @@ def _calico(request: Request, plan: Plan, site: Site) -> Runbook:
             "nodes keep their Calico blocks only in multi-pool mode with pinning: node, as ipamc import "
             "writes it; or write --to distinct"
         )
-    return planners.calico(plan, site, request.cut)
+    return planners.calico(plan, site, request.split)
 
 
 def _upgrade(request: Request, plan: Plan, site: Site) -> Runbook:
@@ -215,7 +215,7 @@ PLANNERS: Mapping[str, Callable[[Request, Plan, Site], Runbook]] = {
     "dual-stack": _dual_stack,
     "new-range": _new_range,
     "decommission": lambda request, plan, site: planners.decommission(
-        plan, site, request.cut, _nodes(request, plan), request.pools
+        plan, site, request.split, _nodes(request, plan), request.pools
     ),
     "replace-node": _replace_node,
     "calico": _calico,
@@ -227,7 +227,7 @@ PLANNERS: Mapping[str, Callable[[Request, Plan, Site], Runbook]] = {
 
 
 def under_way(
-    base: ClusterBase, plan: Plan, difference: Difference, site: Site, cut: Cut
+    base: ClusterBase, plan: Plan, difference: Difference, site: Site, split: Split
 ) -> tuple[Runbook, ...]:
     """Return the runbooks of begun changes that an apply alone cannot complete, in order; () without."""
     before, lock = base.cluster, base.lock
@@ -237,13 +237,13 @@ def under_way(
     # The families in the base's inputs are ignored: inputs may be edited and not compiled yet.
     had = {line.block.family for line in lock.lines}
     new = [family for family in plan.cluster.families if family not in had]
-    if changed := planners.mode_under_way(lock, before, plan, site, cut):
+    if changed := planners.mode_under_way(lock, before, plan, site, split):
         found.append(changed)
     elif new and had:
-        found.append(planners.dual_stack(plan, site, cut, new[0], begun=True))
+        found.append(planners.dual_stack(plan, site, split, new[0], begun=True))
     settled = [renumber.node for renumber in difference.lines.completed if renumber.moves]
     if settled or planners.pending_of(plan):
-        found.append(planners.renumber(plan, site, cut, settled=settled))
+        found.append(planners.renumber(plan, site, split, settled=settled))
     renamed = [block for block in difference.lines.added if block.origin is Origin.RENAMED]
     found += [planners.replace_node(plan, site, (block.of,), block.line.node) for block in renamed]
     return tuple(found)

@@ -10,7 +10,7 @@ from ipamc.model.lock import Lock, State
 from ipamc.model.plan import Plan
 from ipamc.review.runbook.planners import mode_under_way
 from ipamc.review.runbook.site import Site
-from ipamc.review.runbook.steps import Cut, Step, Where
+from ipamc.review.runbook.steps import Split, Step, Where
 
 KINDS = frozenset({"Node", "Nodes", "Cilium", "Calico"})  # first words that keep their capital letter
 LONGEST = 220  # the most characters of commands in a line; longer ones are only in the runbook
@@ -38,7 +38,7 @@ def steps(lock: Lock, before: Cluster | None, plan: Plan, templates: Templates) 
     `lock` and `before` are of the base; `before` is None if its documents cannot be read.
     """
     site = Site(plan, templates)
-    runbook = mode_under_way(lock, before, plan, site, Cut(), in_brief=True)
+    runbook = mode_under_way(lock, before, plan, site, Split(), in_brief=True)
     if runbook is None:
         return ()
     warning = runbook.about[:1] if runbook.change == "mode" else ()

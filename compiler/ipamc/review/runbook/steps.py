@@ -91,17 +91,17 @@ SHORT = {
 SHARE = 10  # without a size, the cluster is divided into this many waves
 
 
-class Cut(Struct, frozen=True, kw_only=True):
-    """How nodes are divided into waves."""
+class Split(Struct, frozen=True, kw_only=True):
+    """How nodes are split into waves."""
 
     size: int = 0  # the most nodes in a wave; 0: a tenth of the cluster, or with `by` all nodes of a value
     by: str = ""
     """A label: nodes with different values are in different waves; "": waves are made by name alone."""
 
 
-def waves(cluster: Cluster, nodes: Collection[str], cut: Cut) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def waves(cluster: Cluster, nodes: Collection[str], split: Split) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the waves as (label's value, nodes), by value, then by name; nodes without the label last."""
-    label = SHORT.get(cut.by, cut.by)
+    label = SHORT.get(split.by, split.by)
     labels: Mapping[str, Mapping[str, str]] = {node.name: node.labels for node in cluster.nodes}
     groups: dict[tuple[bool, str], list[str]] = defaultdict(list)
     for node in sorted(nodes):
@@ -109,7 +109,7 @@ def waves(cluster: Cluster, nodes: Collection[str], cut: Cut) -> tuple[tuple[str
         groups[value is None, value or ""].append(node)
     found = []
     for (lacks, value), members in sorted(groups.items()):
-        size = cut.size or (len(members) if label else max(1, len(cluster.nodes) // SHARE))
+        size = split.size or (len(members) if label else max(1, len(cluster.nodes) // SHARE))
         name = f"without {label}" if lacks else value
         found += [(name, tuple(members[start : start + size])) for start in range(0, len(members), size)]
     return tuple(found)

@@ -33,7 +33,7 @@ class ResizeDecisions(Struct, frozen=True, kw_only=True):
     sources: tuple[str, ...]
 
 
-def look(plan: Plan, dump: Dump, today: str) -> tuple[ResizeDecisions, Sequence[Diagnostic]]:
+def checked_decisions(plan: Plan, dump: Dump, today: str) -> tuple[ResizeDecisions, Sequence[Diagnostic]]:
     """Decide about the nodes of an ordinary compile's plan; return the warnings, too.
     `today` is ISO 8601, in UTC. Raises Refused for a dump that does not show this cluster's use.
     """

@@ -7,11 +7,11 @@ import os
 from ipamc.report.terminal_text import visible
 
 
-class Trouble(Exception):  # noqa: N818 - a fact about the environment, not a bug
+class EnvironmentFailure(Exception):  # noqa: N818 - a fact about the environment, not a bug
     """The environment does not let ipamc work; the text is one sentence for the user."""
 
 
-class Misnamed(Trouble):
+class Misnamed(EnvironmentFailure):
     """A cluster or date that does not exist: the command line turns it into a usage error."""
 
     def __init__(self, text: str, word: str = "") -> None:
@@ -22,7 +22,7 @@ class Misnamed(Trouble):
 
 def one_line(problem: BaseException) -> str:
     """Return the line for a failure of the environment; "" for other exceptions, which are bugs of ipamc."""
-    if isinstance(problem, Trouble):
+    if isinstance(problem, EnvironmentFailure):
         return visible(str(problem))
     if isinstance(problem, OSError):
         path = problem.filename2 or problem.filename
