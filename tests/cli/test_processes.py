@@ -363,7 +363,7 @@ def test_an_apply_goes_on_with_the_next_cluster(tmp_path: Path, repository: Path
     begin = '    folder = f"{disk.CLUSTERS}/{name}"\n'
     text = module.read_text()
     assert begin in text
-    wrong = f"{begin}    if name == 'red': raise KeyError('node-7')\n    raise Trouble(f'{{name}} is here')\n"
+    wrong = f"{begin}    if name == 'red': raise KeyError('node-7')\n    raise EnvironmentFailure(f'{{name}} is here')\n"
     module.write_text(text.replace(begin, wrong, 1))
     done = installed.run("ci", "apply", *NAMES, cwd=repository)
     assert done.returncode == 70
