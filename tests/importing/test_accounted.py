@@ -184,6 +184,11 @@ def test_texts_of_configmaps_are_read_line_by_line() -> None:
     assert "10.244.80.0/24, 10.244.81.1-10.244.81.3, 10.244.82.1, fd00:10::5:0/112" in finding.message
 
 
+def test_the_entry_to_add_has_the_whole_range() -> None:
+    finding, _ = told(thing("Widget", {"a": "10.244.77.240-10.244.77.250"}))
+    assert "add {cidr: 10.244.77.240/28, reason: another network}" in str(finding.help)
+
+
 def test_the_place_is_the_line_of_the_text() -> None:
     text = dumps.kubectl(*POOL, thing("Widget", {"a": "x", "b": "10.244.77.1"}))
     (finding, *_) = [

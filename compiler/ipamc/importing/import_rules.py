@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ipamc.importing.draft import DraftRange, PoolRange
 from ipamc.model.address_sets import outermost
-from ipamc.model.cidr import Block
+from ipamc.model.cidr import Block, around
 from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, names, note, several, warning
 from ipamc.model.dump import Dump, Scalar
 from ipamc.model.wording import listing, shown, typed
@@ -147,7 +147,8 @@ def unaccounted(dump: Dump, found: Iterable[tuple[Sequence[Scalar], PoolRange]])
             f"{scalars[0].kind} has {names(scalar.text for scalar in scalars)} in ranges of pods, the first"
         )
         text += f" in {part.block} of pool {part.pool}: the dump does not tell what that is"
-        entry = f"{{cidr: {scalars[0].blocks[0]}, reason: another network}}"
+        family, first, _ = scalars[0].blocks[0]
+        entry = f"{{cidr: {around(family, first, scalars[0].blocks[-1].last)}, reason: another network}}"
         way_out = f"if another network has it, add {entry} to reserved of pool {part.pool}"
         also = [Related(part.at, "the range here")] if part.at else []
         yield warning(
