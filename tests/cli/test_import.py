@@ -253,6 +253,16 @@ def test_a_zip_of_a_dump(home: Home) -> None:
     assert "the dump has no Nodes: no objects" in home.run("import", "lab", "empty.zip", code=1)
 
 
+def test_a_zip_has_every_kind_that_is_read(home: Home) -> None:
+    """A Service's address in a zip is reserved: the zip is looked through for the kinds that the reader knows."""
+    address = {"apiVersion": "networking.k8s.io/v1", "kind": "IPAddress", "metadata": {"name": "10.0.9.9"}}
+    home.zip(
+        "dump.zip", {"dump.yaml": yaml.safe_dump_all(OBJECTS), "ipaddresses.yaml": yaml.safe_dump(address)}
+    )
+    home.run("import", "lab", "dump.zip")
+    assert "{cidr: 10.0.9.9/32, reason: Services}" in home.file("ippools.yaml")
+
+
 def test_packed_stdin(home: Home) -> None:
     data = dumps.kubectl(*OBJECTS).encode()
     home.zip("dump.zip", {"dump.json": data.decode()})

@@ -20,6 +20,8 @@ from typing import IO, TYPE_CHECKING
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump
 from ipamc.model.progress import reached, reading
+from ipamc.read.dump.addresses import OF_OTHERS
+from ipamc.read.dump.kinds import KINDS, OTHERS
 from ipamc.read.dump.read import Source, read_dump
 from ipamc.read.rules import DUMP
 from ipamc.workspace.failure import EnvironmentFailure, Misnamed
@@ -35,13 +37,8 @@ MEMBERS = 100_000  # the most files of a zip
 _CHUNK = 1 << 19  # bytes of a piece: it stays in the processor's cache while its items are decoded
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the first bytes of a zip, and of an empty zip
 _GZIP = b"\x1f\x8b"
-_WANTED = re.compile(
-    rb"""^[ -]*["']?kind["']?: *["']?(Node|Pod|CiliumNode|CiliumPodIPPool|CiliumNodeConfig|CiliumEndpoint|"""
-    rb"""CiliumLoadBalancerIPPool|ConfigMap|DaemonSet|Deployment|IPPool|IPAMBlock|BlockAffinity|"""
-    rb"""IPReservation|ClusterCIDR|ServiceCIDR|IPAMConfig|IPAMConfiguration|Service|Ingress|Gateway|"""
-    rb"""IPAddressPool|NetworkAttachmentDefinition)(List)?\b""",
-    re.MULTILINE,
-)
+_KINDS = "|".join(sorted({kind for _, kind in (*KINDS, *OTHERS, *OF_OTHERS)}))
+_WANTED = re.compile(rf"""^[ -]*["']?kind["']?: *["']?({_KINDS})(List)?\b""".encode(), re.MULTILINE)
 """Matches the kind near the beginning of those documents of a zip that ipamc reads."""
 _NAMED = re.compile(
     r"(k8s-)?(nodes|no|pods|po|services|svc)-|(cilium(nodes|endpoints|nodeconfigs)|cn|cep|cilium-(cm|config))-|"
