@@ -14,6 +14,7 @@ from ipamc.model.address_sets import blocks_over, index_around, outermost, share
 from ipamc.model.cidr import BITS, Block, OverlapIndex, around
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump, Scalar
+from ipamc.model.evidence import every_block
 
 
 class Account(Struct, frozen=True, kw_only=True):
@@ -38,8 +39,7 @@ def account(
     explained if it is in one of these or an address of a node, or if it is a range or around one: it may be
     the network of all pods.
     """
-    shown = [block for seen in dump.cilium_nodes for block in (*seen.blocks, *seen.addresses)]
-    shown += [block for seen in dump.cilium_nodes for block, _ in seen.allocated]
+    shown = [block for seen in dump.cilium_nodes for block in every_block(seen)]
     shown += [*(item.block for item in dump.calico_blocks), *(item.block for item in dump.affinities)]
     taken, index = outermost([*held, *shown]), OverlapIndex(ranges, attrgetter("block"))
     safe = outermost([*kept, *(Block(*ip, BITS[ip[0]]) for node in dump.nodes for ip in node.internal_ips)])

@@ -174,7 +174,7 @@ class Dump(Struct, frozen=True, kw_only=True, dict=True):
     """The kinds of all objects, including unread ones. If a kind is missing, it was not
         requested, or the cluster has no such object: a dump does not distinguish these."""
     scalars: tuple[Scalar, ...] = ()
-    """Those of all objects, if it was read with `every`; not those of pods and nodes that are fields here."""
+    """Those of all objects but pods without Multus, if it was read with `every`."""
     unread: Mapping[str, int] = {}
     """The number of objects of which only the `scalars` are read, by `Kind.group`, as kubectl names it."""
     newest: str = ""

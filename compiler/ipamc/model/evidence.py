@@ -173,6 +173,11 @@ class Evidence:
         return tuple(shown for shown in every if (shown.block, shown.node) not in pins)
 
 
+def every_block(seen: CiliumNode) -> list[Block]:
+    """Return the blocks that a CiliumNode shows in any mode, in the order of its fields."""
+    return [*seen.blocks, *(block for block, _ in seen.allocated), *seen.addresses]
+
+
 def around(
     addresses: Iterable[Address], known: Iterable[Block], size: Callable[[Block], int]
 ) -> dict[Block, Address]:

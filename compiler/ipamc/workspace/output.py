@@ -1,4 +1,4 @@
-"""Writes a cluster's lock and the files below `rendered/`, and reports how much of them is written.
+"""Writes a cluster's lock and the files below `rendered/`, and reports what changed.
 
 The folder may change while a run is at work: git checks another branch out, an editor saves. Right before the
 first file gets its name, the files that were read are compared with the disk, and before each further file

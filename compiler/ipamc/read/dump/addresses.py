@@ -63,7 +63,7 @@ class Addresses:
         found = dict.fromkeys(_TEXTS(raw))
         if item.kind == "ConfigMap":
             found |= dict.fromkeys(_TEXTS(_YAML(b'"', raw)))
-        owner = OF_OTHERS.get((item.api_version.rpartition("/")[0], item.kind), "") if found else ""
+        owner = OF_OTHERS.get((item.group, item.kind), "") if found else ""
         if "{" in owner:
             name = _NAME(raw, max(raw.find(b'"metadata"'), 0))
             owner = owner.format(f"{item.kind} {name[1].decode() if name else ''}")

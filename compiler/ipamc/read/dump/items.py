@@ -59,6 +59,11 @@ class DumpItem(NamedTuple):
     raw: bytes | Any
     """JSON as bytes, or a plain value that was YAML."""
 
+    @property
+    def group(self) -> str:
+        """Return the API group; "" for the core."""
+        return self.api_version.rpartition("/")[0]
+
 
 class _Head(msgspec.Struct, rename="camel"):
     api_version: str = ""

@@ -369,7 +369,6 @@ NAMES = frozenset(
 
 
 @lru_cache(maxsize=256)
-def kind_of(api_version: str, kind: str) -> DumpKind | None:
+def kind_of(group: str, kind: str) -> DumpKind | None:
     """Return how to read an item; None for a kind that ipamc ignores."""
-    group = api_version.rpartition("/")[0]
     return KINDS.get((group, kind)) or (_OTHER if (group, kind) in OTHERS else None)

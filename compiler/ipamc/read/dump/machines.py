@@ -92,7 +92,7 @@ def read_machines(sources: Iterable[Source]) -> tuple[list[Machine], frozenset[s
 
 
 def _machine(path: str, item: DumpItem, found: Findings) -> Iterable[Machine]:
-    is_host = _KINDS.get((item.api_version.rpartition("/")[0], item.kind))
+    is_host = _KINDS.get((item.group, item.kind))
     if is_host is None:
         return
     at = place_of(path, item)

@@ -41,7 +41,7 @@ def read_dump(
 ) -> tuple[Dump, list[Diagnostic]]:
     """Read the files of a dump; return their contents as one Dump, and the warnings.
     With `nodes` a dump without Nodes is refused; without `pods` only pods of the control plane and of the pod
-    network are read; with `every`, all objects are searched for addresses, the `scalars`. Raises Refused
+    network are read; with `every`, other objects are searched for addresses, the `scalars`. Raises Refused
     with every finding. Linear; from the output of `kubectl -o json`, only one object at a time is in memory
     besides the fields that ipamc keeps.
     """
@@ -145,9 +145,9 @@ def _add(item: DumpItem, reader: Reader, collection: _Collection, found: Finding
         found.append(rules.wrong_object(reader.at(item), "an object", "it has no kind"))
         return
     collection.kinds.add(item.kind)
-    if (kind := kind_of(item.api_version, item.kind)) is None:
-        if ((group := item.api_version.rpartition("/")[0]), item.kind) not in OF_OTHERS:
-            collection.unread[f"{item.kind}.{group}" if group else item.kind] += 1
+    if (kind := kind_of(item.group, item.kind)) is None:
+        if (item.group, item.kind) not in OF_OTHERS:
+            collection.unread[f"{item.kind}.{item.group}" if item.group else item.kind] += 1
         return
     if (raw := decoded(item, kind.shape, kind.decode, reader.at(item), found)) is None:
         return

@@ -17,6 +17,7 @@ from ipamc.model.cilium.versions import can
 from ipamc.model.cilium.versions import text as version_text
 from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node
 from ipamc.model.diagnostics import Related, and_others, count, error, names, note, warning
+from ipamc.model.evidence import every_block
 from ipamc.model.lock import State
 from ipamc.model.ownership import Ownership, ShownBlocks
 from ipamc.model.plan import ShownBlock
@@ -286,7 +287,7 @@ def former_router(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     if old:
         (seen, router), nodes = old[0], [each.name for each, _ in old]
         runs = f"still runs with the router address {address_text(router.family, router.first)}"
-        said = f"{runs}, outside its blocks {texts(_all_of(seen))}{and_others(nodes)}"
+        said = f"{runs}, outside its blocks {texts(every_block(seen))}{and_others(nodes)}"
         around = [(each.name, _around(context, each.name, address)) for each, address in old]
         causes = [Cause(f"{CILIUM_NODE} {name}", Fact.FORMER_AGENT, some) for name, some in around if some]
         found.append((nodes, said, causes))
@@ -310,7 +311,7 @@ def _outside(context: Context) -> Iterator[tuple[CiliumNode, Block]]:
     for seen in context.dump.cilium_nodes:
         if seen.name not in context.dump.nodes_by_name:
             continue
-        blocks = _all_of(seen)
+        blocks = every_block(seen)
         for family, number in seen.internal_ips:
             router = Block(family, number, BITS[family])
             mine = [block for block in blocks if block.family == family]
@@ -327,7 +328,7 @@ def _cut_off(context: Context, node: Node) -> bool:
     known = context.shows_nodes and CILIUM_NODE in context.dump.kinds  # elsewhere IPC0922 or IPC0943 says it
     if (seen.internal_ips or seen.deleting) if seen else not known:
         return False
-    has = {block.family for block in (_all_of(seen) if seen else context.blocks_of(node.name))}
+    has = {block.family for block in (every_block(seen) if seen else context.blocks_of(node.name))}
     if has < {*context.cluster.families}:
         return False
     ours = context.cluster.patch_nodes == "annotations"  # they prove nothing where ipamc writes them
@@ -337,7 +338,3 @@ def _cut_off(context: Context, node: Node) -> bool:
 def _around(context: Context, node: str, router: Block) -> tuple[Block, ...]:
     """Return the present and former blocks of a node in the lock that contain an address."""
     return tuple([line.block for line in context.lines.get(node, ()) if line.block.contains(router)])
-
-
-def _all_of(seen: CiliumNode) -> list[Block]:
-    return [*seen.blocks, *(block for block, _ in seen.allocated), *seen.addresses]
