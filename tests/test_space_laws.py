@@ -122,7 +122,7 @@ def compiled(state: Branch, day: int) -> Branch | None:
             schemas=SCHEMAS,
         )
         spaces = {"clusters/fabric/rendered/index.jsonl": known[name]} if name in known else {}
-        found = survey(inputs, spaces=spaces)
+        found = survey(inputs, spaces)
         assert isinstance(found, ClusterPrefixes)
         members.append(found)
     inputs = Inputs(

@@ -4,10 +4,10 @@ The addresses of a cluster are the ranges of its pools, disabled ones too, and t
 of them: held, pending and quarantined. Its excluded CIDRs do not count, because they may be another cluster's
 ranges. `reserved` does not make addresses free: a CIDR that is reserved today may be given out tomorrow.
 
-Each cluster is compared with the others, so every cluster that is refused has a finding in its own files. Two
-clusters that overlap are both refused, even if their locks have overlapped for a long time: a compiler cannot
-decide which of the two must change. To resolve it, remove `addressSpace` until the nodes have moved. A
-neighbour that cannot be read is treated as one that overlaps.
+A compile of the space reads all clusters, and refuses two that overlap, even if their locks have overlapped
+for a long time: a compiler cannot decide which of the two must change. To resolve it, remove `addressSpace`
+until the nodes have moved. A cluster that cannot be read is treated as one that overlaps. A compile of one
+cluster reads the index that the space wrote, and no other cluster.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.lock.file import line_at, load, skim
@@ -25,8 +24,9 @@ from ipamc.lock.record import Record
 from ipamc.model.address_sets import blocks_over, covers, nested, outermost, shared
 from ipamc.model.cidr import Block, CidrError, parse_block
 from ipamc.model.cluster import Cluster
-from ipamc.model.diagnostics import Diagnostic, Log, Place, Refused, Related, Severity, Span, error
+from ipamc.model.diagnostics import Diagnostic, Log, Place, Refused, Related, Severity, Span, error, warning
 from ipamc.model.lock import Consent, Line, Lock, State
+from ipamc.model.masquerade import needs_members
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.space import Asked, ClusterPrefixes, Prefix, Surveyed, Unread
 from ipamc.place.spaces import range_of
@@ -40,51 +40,21 @@ if TYPE_CHECKING:
 Entry = tuple["Prefix", str, bool]  # a prefix, its cluster, and whether that is the checked one
 HeldBlock = tuple[Block, Line | Record]  # a block in a lock that is not released, and its line
 
-MOST = 20  # the most clusters that are named around one prefix, and the most that cannot be read
+MOST = 20  # the most clusters that are named around one prefix
 
 
-class Neighbours(Struct, frozen=True, kw_only=True):
-    """The other clusters that may share an address space with one cluster and matter to it, by folder."""
-
-    clusters: tuple[ClusterPrefixes, ...] = ()  # clusters that share an address with `known`
-    unread: tuple[Unread, ...] = ()
-    known: frozenset[Block] | None = None
-    """The cluster's blocks that the others were compared with; None: `clusters` are all others."""
-    members: tuple[Block, ...] | None = None
-    """All addresses of the other clusters of its address space: see `Inputs.members`."""
-
-
-class ClusterChange(Struct, frozen=True, kw_only=True):
-    """A cluster in the base of a plan, and now."""
-
-    was: ClusterPrefixes | None  # None: the base has no such cluster, or it cannot be read there
-    now: ClusterPrefixes | None  # None: it was deleted, or cannot be read
-
-    @property
-    def spaces(self) -> set[str]:
-        """Return the address spaces that it names, before and now."""
-        return {found.space for found in (self.was, self.now) if found} - {""}
-
-    def had(self, block: Block) -> bool:
-        """Return whether the cluster had every address of a block in the base."""
-        return self.was is not None and covers((prefix.block for prefix in self.was.prefixes), block)
-
-
-def survey(
-    inputs: Inputs, *, every: bool = False, spaces: Mapping[str, bytes] | None = None
-) -> ClusterPrefixes | Unread | None:
-    """Read the addresses of a cluster, without nodes; None without an address space, unless `every`.
-    `spaces` are indexes with the ranges that its pools were given, instead of those of the inputs. The
-    Cluster and each pool must be valid by themselves, and every block of the lock must be readable. Takes
-    some 15 ms for 5,000 nodes, two thirds of it for the lines of the lock.
+def survey(inputs: Inputs, spaces: Mapping[str, bytes]) -> ClusterPrefixes | Unread | None:
+    """Read the addresses of a cluster, without nodes; None without an address space.
+    `spaces` are indexes with the ranges that its pools were given. The Cluster and each pool must be valid by
+    themselves, and every block of the lock must be readable. Takes some 15 ms for 5,000 nodes, two thirds of
+    it for the lines of the lock.
     """
     wanted = {path: data for path, data in inputs.sources.items() if may_have_pools(data)}
     space = ""
     try:
-        given = inputs.spaces if spaces is None else spaces
-        cluster, _ = read(inputs.name, inputs.folder, wanted, inputs.schemas, spaces=given)
+        cluster, _ = read(inputs.name, inputs.folder, wanted, inputs.schemas, spaces=spaces)
         space = cluster.address_space
-        if not space and not every:
+        if not space:
             return None
         held = _skimmed(inputs.lock, inputs.name) if inputs.lock else None
         if held is None:
@@ -96,7 +66,7 @@ def survey(
         worst = next(finding for finding in found if finding.severity is Severity.ERROR)
         return Unread(cluster=inputs.name, space=space, at=worst.at, problem=worst.message)
     mine = prefixes_of(cluster, held, inputs.lock_path, inputs.lock)
-    return mine if spaces is None else replace(mine, texts=wanted)
+    return replace(mine, texts=wanted)
 
 
 def _skimmed(lock: bytes, cluster: str) -> list[HeldBlock] | None:
@@ -206,42 +176,6 @@ def _way_out(*ends: tuple[str, Prefix]) -> str:
     return f"{split}, or use another range in one of the two"
 
 
-def unread_neighbours(mine: ClusterPrefixes, others: Sequence[Unread]) -> Iterator[Diagnostic]:
-    """IPC0702: every cluster that may be of the same address space can be read."""
-    for other in others:
-        if other.space in {"", mine.space}:
-            may = f"cluster {other.cluster} may have the same addresses"
-            message = f"{may}, and cannot be read: {other.problem}"
-            fix = f"correct it; all of its findings: ipamc compile {other.cluster} --check"
-            yield error("IPC0702", mine.at, message, also=[Related(other.at, "refused here")], help=fix)
-
-
-def taken_while_leaving(mine: ClusterChange, others: Sequence[ClusterChange]) -> Iterator[Diagnostic]:
-    """IPC0703: a cluster that leaves an address space gets no addresses of a member in that change."""
-    if mine.was is None or mine.now is None or mine.now.space == mine.was.space:
-        return
-    for other in others:
-        theirs = other.now or other.was
-        if theirs is None or mine.was.space not in other.spaces or theirs.space == mine.now.space != "":
-            continue
-        for prefix, cluster, found in _overlaps(mine.now, [theirs]):
-            both = shared(prefix.block, found.block)
-            if mine.had(both) and other.had(both):
-                continue
-            instead = f" for {mine.now.space}" if mine.now.space else ""
-            member = f"{found} of cluster {cluster}, a member of address space {mine.was.space}"
-            leaves = f"which {mine.now.cluster} leaves{instead} in the same change"
-            message = f"{prefix} overlaps {member}, {leaves}"
-            also = [
-                Related(found.at, f"{found.block} belongs to cluster {cluster} here"),
-                Related(mine.was.at, f"address space {mine.was.space} was named here"),
-            ]
-            suggest = f"ipamc suggest pool {mine.now.cluster} --size {prefix.block.prefix}"
-            leave = "leave the space first, and take the range in another change"
-            fix = f"use another range ({suggest}); or {leave}"
-            yield error("IPC0703", prefix.at, message, also=also, help=fix)
-
-
 def meetings(every: Sequence[ClusterPrefixes]) -> list[list[int]]:
     """Return, for each cluster, those of its address space that overlap it, by index, in order.
     A cluster that overlaps has at least one, and up to MOST clusters around each of its prefixes: if all
@@ -259,27 +193,6 @@ def meetings(every: Sequence[ClusterPrefixes]) -> list[list[int]]:
                     met[number].add(other)
                     met[other].add(number)
     return [sorted(others) for others in met]
-
-
-def members_of(
-    mine: ClusterPrefixes, others: Iterable[ClusterPrefixes], unread: Iterable[Unread]
-) -> tuple[Block, ...] | None:
-    """Return all addresses of the other clusters of a cluster's address space, by address; None if one of
-    them cannot be read. O(n log n).
-    """
-    if any(other.space in {"", mine.space} for other in unread):
-        return None
-    blocks = (
-        each.block for one in others if one is not mine and one.space == mine.space for each in one.prefixes
-    )
-    return tuple(outermost(blocks))
-
-
-def check_neighbours(mine: ClusterPrefixes, neighbours: Neighbours) -> Iterator[Diagnostic]:
-    """Yield every finding about a cluster and the others of its address space."""
-    if mine.space:
-        yield from overlapping_clusters(mine, neighbours.clusters)
-        yield from unread_neighbours(mine, neighbours.unread)
 
 
 def same_identity(members: Sequence[ClusterPrefixes]) -> Iterator[Diagnostic]:
@@ -321,9 +234,13 @@ def known_ranges(lock: bytes | None, index: bytes | None, space: str) -> Mapping
 
 
 def check_members(space: Cluster, members: Surveyed) -> Iterator[Diagnostic]:
-    """Yield why the requests of a space's members are not known: some cannot be read."""
-    mine = ClusterPrefixes(cluster=space.name, space=space.name, at=space.at, prefixes=())
-    yield from unread_neighbours(mine, [found for found in members if isinstance(found, Unread)])
+    """IPC0702: every cluster that may be of an address space can be read."""
+    for other in members:
+        if isinstance(other, Unread) and other.space in {"", space.name}:
+            may = f"cluster {other.cluster} may have the same addresses"
+            message = f"{may}, and cannot be read: {other.problem}"
+            fix = f"correct it; all of its findings: ipamc compile {other.cluster} --check"
+            yield error("IPC0702", space.at, message, also=[Related(other.at, "refused here")], help=fix)
 
 
 def check_together(members: Sequence[ClusterPrefixes]) -> Iterator[Diagnostic]:
@@ -362,29 +279,77 @@ def check_renamed(
 
 def check_index(mine: ClusterPrefixes, path: str, index: Index) -> Iterator[Diagnostic]:
     """Yield every finding about a cluster among the lines that an index has of others. O(lines before it)."""
-    own = outermost(prefix.block for prefix in mine.prefixes)
-    others: dict[str, list[Prefix]] = {}
-    members = [mine]
+    others = members_in(path, index, [prefix.block for prefix in mine.prefixes])
+    others.pop(mine.cluster, None)
+    yield from overlapping_clusters(mine, list(others.values()))
+    yield from same_identity([*others.values(), mine])
+
+
+def members_in(path: str, index: Index, over: Iterable[Block]) -> dict[str, ClusterPrefixes]:
+    """Return the members of a space by name, with those of their addresses that share one with some blocks.
+    `path` is that of the index, for findings. O(lines before the last of these blocks).
+    """
+    wanted = outermost(over)
+    members: dict[str, ClusterPrefixes] = {}
+    found: dict[str, list[Prefix]] = {}
     for number, (block, line) in enumerate(index.lines, 2):
-        if block and (not own or block[:2] > (own[-1].family, own[-1].last)):
+        if block and (not wanted or block[:2] > (wanted[-1].family, wanted[-1].last)):
             break  # lines are by address, those without any first
-        if line.cluster == mine.cluster:
-            continue
+        prefixes = found.setdefault(line.cluster, [])
         if block is None:
-            members.append(
-                ClusterPrefixes(
-                    cluster=line.cluster,
-                    space=mine.space,
-                    at=Place(path),
-                    prefixes=(),
-                    cluster_id=line.cluster_id,
-                    mesh_name=line.cluster_name,
-                )
+            members[line.cluster] = ClusterPrefixes(
+                cluster=line.cluster,
+                space=index.space,
+                at=Place(path),
+                prefixes=(),
+                cluster_id=line.cluster_id,
+                mesh_name=line.cluster_name,
             )
-        elif blocks_over(own, block):
+        elif blocks_over(wanted, block):
             state = State.HELD.value if line.node else ""
-            there = Prefix(block=block, at=Span(path, number), owner=line.pool or line.node, state=state)
-            others.setdefault(line.cluster, []).append(there)
-    met = [replace(mine, cluster=name, prefixes=tuple(found)) for name, found in others.items()]
-    yield from overlapping_clusters(mine, met)
-    yield from same_identity(members[::-1])
+            there = Span(path, number)
+            prefixes.append(Prefix(block=block, at=there, owner=line.pool or line.node, state=state))
+    nothing = ClusterPrefixes(cluster="", space=index.space, at=Place(path), prefixes=())
+    return {
+        name: replace(members.get(name, nothing), cluster=name, prefixes=tuple(prefixes))
+        for name, prefixes in found.items()
+    }
+
+
+def without_index(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0711: the address space that a cluster names has an index beside it."""
+    if needs_members(cluster):
+        return  # IPC0582 refuses it
+    space = cluster.address_space
+    message = f"address space {space} has no index here, so this cluster is compared with no other"
+    fix = f"write it: ipamc init --space {space}; the next version refuses the name without it"
+    yield warning("IPC0711", cluster.field("spec", "addressSpace"), message, help=fix)
+
+
+def taken_while_leaving(
+    was: ClusterPrefixes,
+    now: ClusterPrefixes,
+    members: Iterable[ClusterPrefixes],
+    then: Iterable[ClusterPrefixes],
+) -> Iterator[Diagnostic]:
+    """IPC0703: a cluster that leaves an address space gets no addresses of a member in that change.
+    `members` are the others of the space that it leaves, now; `then` are those of the base.
+    """
+    had = outermost(prefix.block for prefix in was.prefixes)
+    theirs = {found.cluster: [prefix.block for prefix in found.prefixes] for found in then}
+    for member in members:
+        for prefix, cluster, found in _overlaps(now, [member]):
+            both = shared(prefix.block, found.block)
+            if covers(had, both) and covers(theirs.get(cluster, ()), both):
+                continue
+            instead = f" for {now.space}" if now.space else ""
+            other = f"{found} of cluster {cluster}, a member of address space {was.space}"
+            message = f"{prefix} overlaps {other}, which {now.cluster} leaves{instead} in the same change"
+            also = [
+                Related(found.at, f"{found.block} belongs to cluster {cluster} here"),
+                Related(was.at, f"address space {was.space} was named here"),
+            ]
+            suggest = f"ipamc suggest pool {now.cluster} --size {prefix.block.prefix}"
+            leave = "leave the space first, and take the range in another change"
+            fix = f"use another range ({suggest}); or {leave}"
+            yield error("IPC0703", prefix.at, message, also=also, help=fix)

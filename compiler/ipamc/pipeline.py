@@ -17,7 +17,6 @@ from ipamc.check.published_ranges import check_published_ranges
 from ipamc.check.selection import check_selection
 from ipamc.lock.file import dumps, load, mode_of
 from ipamc.model.assertion import Assertion
-from ipamc.model.cidr import Block
 from ipamc.model.cilium.versions import taken_for
 from ipamc.model.cluster import Cluster, Mode, Version
 from ipamc.model.diagnostics import Diagnostic, Located, Log, Refused, Span
@@ -65,9 +64,6 @@ class Inputs(Struct, frozen=True, kw_only=True):
     surveyed: Surveyed = ()
     """For an address space: the clusters beside it that belong to it, and those that may."""
     templates: Mapping[str, str] = field(default_factory=dict)  # Jinja2 texts by file name
-    members: tuple[Block, ...] | None = None
-    """The addresses of the other clusters of its address space, by address, if the output depends on them;
-    None: they were not read, or one of the clusters cannot be read."""
     consent: Consent = field(default_factory=Consent)
     today: str = ""
     """ISO 8601 day in UTC, written into the lines of leavers; "" if nothing is compiled."""
@@ -168,7 +164,7 @@ def compile_cluster(inputs: Inputs) -> Compilation:
             space = inputs.index_of(plan.cluster.address_space)
             others = None
             if plan.cluster.masquerade:
-                others = space.others(inputs.name) if space else inputs.members
+                others = space.others(inputs.name) if space else None
                 log.add(masquerade.check_masquerading(plan, others))
             phase("rendering")
             arranged = arrange(plan, before, others or ())
@@ -258,6 +254,8 @@ def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[spac
     """Compare a cluster with the indexes of address spaces; return its lines there that must change.
     Lines of ranges that a space gave can change only in the space.
     """
+    if plan.cluster.address_space not in {"", *map(space_index.space_of, inputs.spaces)}:
+        log.add(address_space.without_index(plan.cluster))
     changed: dict[str, tuple[space_index.IndexLine, ...]] = {}
     for path, text in inputs.spaces.items():
         name, space = space_index.space_of(path), plan.cluster.address_space

@@ -47,7 +47,9 @@ def masquerading_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def check_masquerading(plan: Plan, members: Sequence[Block] | None) -> Iterator[Diagnostic]:
-    """Yield findings about masquerading; `members` are those of `Inputs`."""
+    """Yield findings about masquerading. `members` are the addresses of the other clusters of the address
+    space; None: they are not known.
+    """
     cluster, asked = plan.cluster, plan.cluster.masquerade
     if asked is None:
         return
@@ -61,11 +63,11 @@ def check_masquerading(plan: Plan, members: Sequence[Block] | None) -> Iterator[
 
 def unknown_members(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0582: the other clusters of the address space are known where their addresses are rendered."""
-    space = f"the other clusters of address space {cluster.address_space}"
-    message = f"masquerade lists {space}, and they are not here, or one cannot be read"
+    space = cluster.address_space
+    message = f"masquerade lists the clusters of address space {space}, and no index of it is beside this one"
     also = [Related(cluster.field("spec", "addressSpace"), "the address space is named here")]
     alone = "write masquerade: {addressSpace: false}, and their CIDRs in nonMasqueradeCIDRs"
-    fix = f"run ipamc compile where the others are, and correct what it says of them; or {alone}"
+    fix = f"write it where the other clusters are: ipamc init --space {space}; or {alone}"
     yield error("IPC0582", cluster.field(*_FIELD), message, also=also, help=fix)
 
 

@@ -30,9 +30,7 @@ from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.safe_read import refuse_links
 
 if TYPE_CHECKING:
-    from ipamc.address_space import Neighbours
     from ipamc.review.diff.plan_report import ClusterReport, PlanReport
-    from ipamc.workspace.neighbours import Folders
     from ipamc.workspace.plan_base import Base
     from ipamc.workspace.source import Source
 
@@ -47,8 +45,8 @@ class PlanRun(Struct, frozen=True, kw_only=True):
     today: str
     revision: str  # the base, as the user named it; "" for the disk
     source: Source  # the source of the base
-    folders: Folders  # the folders of the cluster and of its neighbours, now and in the base
-    neighbours: Neighbours | None = None  # the other clusters, if this one may be in an address space
+    was: str = ""  # its folder in the base, if that was another one
+    gone: tuple[str, ...] = ()  # clusters whose deletion the user allows
     assume: options.Minor | None = None  # the known minor that a newer Cilium is taken for
     mapped: bool = False  # the result has a map of the cluster, too
     allow: frozenset[str] = frozenset()  # the gates that labels open
@@ -144,7 +142,6 @@ def command(  # noqa: PLR0913 - an argument for each option
     from ipamc.review.diff.plan_report import PlanReport, PlanStatus, refusals
     from ipamc.workspace.environment import today
     from ipamc.workspace.hiding import about, hiding
-    from ipamc.workspace.neighbours import Folders, neighbours
     from ipamc.workspace.source import Commit
     from ipamc.workspace.workers import run_all
 
@@ -152,8 +149,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     folders, before = _clusters(clusters, base)
     base, day = base or "", today()
     reports: list[ClusterReport] = []
-    agreed = tuple(before.deleted) if Gate.DELETE_CLUSTER in allow else ()
-    beside = neighbours(folders, progress)
+    gone = tuple(map(name_of, before.deleted)) if Gate.DELETE_CLUSTER in allow else ()
     at = before.source
     top, hides = (at.top, hiding(at.top, at.commit)) if isinstance(at, Commit) else ("", {})
     tasks = [
@@ -162,10 +158,8 @@ def command(  # noqa: PLR0913 - an argument for each option
             today=day,
             revision=base,
             source=before.source,
-            folders=Folders(
-                now=folder, was=before.renamed.get(folder, folder), renamed=before.renamed, agreed=agreed
-            ),
-            neighbours=beside.get(folder),
+            was=before.renamed.get(folder, ""),
+            gone=gone,
             assume=assume,
             allow=allow,
             hiding={path: hides[path] for path in about(top, folder, hides)},
@@ -268,16 +262,12 @@ def _run(task: PlanRun) -> ClusterReport:
         shards_grown,
     )
     from ipamc.review.diff.settings import Setting
-    from ipamc.workspace.neighbours import refuse_overlaps, refuse_takeovers, with_members
-    from ipamc.workspace.plan_base import cluster_base, way_back
-    from ipamc.workspace.source import Commit, Disk
+    from ipamc.workspace.plan_base import cluster_base, taken_over, way_back
+    from ipamc.workspace.source import Disk
 
-    name, was = name_of(task.folder), task.folders.was
+    name, was = name_of(task.folder), task.was or task.folder
     inputs = replace(Disk(assume=task.assume).inputs(task.folder), today=task.today)
-    inputs = with_members(inputs, task.neighbours)
     compilation = compile_cluster(inputs)
-    if task.neighbours:
-        refuse_overlaps(inputs, compilation, task.neighbours)
     phase("reading the base")
     before = cluster_base(task.source, was, inputs, compilation)
     status, said = PlanStatus.PLANNED, ""
@@ -289,8 +279,10 @@ def _run(task: PlanRun) -> ClusterReport:
     phase("comparing")
     plan = compilation.plan
     base = before or empty_base(name, plan.lock.mode)
-    if isinstance(task.source, Commit):
-        refuse_takeovers(inputs, compilation, base.cluster, task.source, task.folders)
+    taken = taken_over(task.source, inputs, base, plan, task.gone)
+    if taken:
+        texts = {**inputs.sources, **task.source.inputs(was).sources}
+        raise Refused((*compilation.diagnostics, *locate(taken, texts)))
     if (base.lock.mode is Mode.SPACE) is not plan.cluster.is_space:
         return _deleted(task.folder, base.lock, task.revision, task.allow)
     difference = compare(

@@ -15,9 +15,8 @@ from ipamc.cli.terminal import progress, show, show_record
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.wording import suggestion
 from ipamc.workspace.clusters import find, parent_of
-from ipamc.workspace.neighbours import members
 from ipamc.workspace.source import Disk
-from ipamc.workspace.spaces import is_space, not_space
+from ipamc.workspace.spaces import is_space, not_space, survey_members
 
 if TYPE_CHECKING:
     from ipamc.model.cluster import Cluster, Pool
@@ -147,15 +146,17 @@ def _read(
         space = mine.address_space
     given = None
     if space:
-        home = f"{parent_of(folders[0])}/{space}"
-        with problems.of(home):
-            given = member_of(Disk().inputs(home)) if is_space(home) else None
+        parent = parent_of(folders[0])
+        home = f"{parent}/{space}"
         names = {member.cluster.name for member in known}
-        for folder in members(folders, space):
-            with problems.of(folder):
-                found = member_of(Disk().inputs(folder))
-                if found.cluster.name not in names:
-                    known.append(found)
+        if is_space(home):
+            with problems.of(home):
+                found = member_of(Disk().inputs(home))
+                given = found if found.cluster.pools else None
+        members = {each.cluster for each in survey_members(home, None) if each.space in {"", space}}
+        for other in sorted(members - names):
+            with problems.of(f"{parent}/{other}"):
+                known.append(member_of(Disk().inputs(f"{parent}/{other}")))
         if not known and not problems:
             raise click.UsageError(f"no cluster names the address space {space!r}")
         known.sort(key=lambda member: member.cluster.name)

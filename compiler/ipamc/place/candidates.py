@@ -173,10 +173,10 @@ def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnosti
             lacks = f"write its InternalIP, which the inventory lacks (internalIPs, in {names(followed)})"
             label = f"{lacks}, {label}"
         fix = f"{label}, or set unmatchedNodes: skip on the Cluster"
-        if cluster.is_space:
-            fix = "label the cluster, widen a level's clusterSelector, or add a range for all to the space"
         if not cluster.pools:
             fix = f"write a pool; ipamc init {cluster.name} writes one to start from, where there is none"
+        if cluster.is_space:
+            fix = "label the cluster, widen a level's clusterSelector, or add a range for all to the space"
         yield error("IPC0302", first.at, message, help=fix)
 
 

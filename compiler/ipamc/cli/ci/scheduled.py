@@ -237,7 +237,6 @@ def _refreshed(cluster: str, folder: str, files: tuple[str, ...]) -> tuple[int, 
     from ipamc.cli.plan import PlanRun, run
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
     from ipamc.workspace.environment import today
-    from ipamc.workspace.neighbours import Folders, neighbours
     from ipamc.workspace.plan_base import find_base
 
     if code := main(["import", "--refresh", "--", cluster, *files]):
@@ -254,8 +253,6 @@ def _refreshed(cluster: str, folder: str, files: tuple[str, ...]) -> tuple[int, 
         today=day,
         revision="HEAD",
         source=find_base("HEAD", [folder], []).source,
-        folders=Folders(now=folder, was=folder),
-        neighbours=neighbours([folder], progress).get(folder),
     )
     report = run(task)
     if report.difference is None:

@@ -47,8 +47,7 @@ class _Budget(Own):
     leave: Percent = 5
 
 
-class _Spec(AnyOf):
-    any_of = ("ipv4", "ipv6")
+class _Spec(Own):
     ipv4: _Ranges4 | UnsetType = UNSET
     ipv6: _Ranges6 | UnsetType = UNSET
     levels: list[_Level] = field(default_factory=list)
