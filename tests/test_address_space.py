@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipamc.address_space import overlapping_clusters
+from ipamc.check.address_space import overlapping_clusters
 from ipamc.cli import main
 from ipamc.model.cidr import BITS, Block, parse_block
 from ipamc.model.diagnostics import Place

@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ipamc import address_space
 from ipamc.assertions import run
-from ipamc.check import admission, check, check_plan, masquerade
+from ipamc.check import address_space, admission, check, check_plan, masquerade
 from ipamc.check.capacity import config_map_too_large
 from ipamc.check.published import check_adopt, check_mode_change, check_published, check_waiting
 from ipamc.check.published_ranges import check_published_ranges

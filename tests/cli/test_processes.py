@@ -348,7 +348,7 @@ def test_a_member_with_a_bug_hides_no_cluster(tmp_path: Path, repository: Path) 
         path = repository / f"clusters/{name}/cluster.yaml"
         path.write_text(path.read_text().replace("spec:\n", "spec:\n  addressSpace: one\n", 1))
     installed = install(tmp_path / "installed", red=WORST["a bug"][0])
-    space = installed.folder / "ipamc/address_space.py"
+    space = installed.folder / "ipamc/workspace/survey.py"
     begin = "    wanted = {path: data"
     space.write_text(
         space.read_text().replace(begin, f"    if inputs.name == 'red': raise KeyError\n{begin}")

@@ -15,7 +15,7 @@ from ipamc.workspace.clusters import folder_of, name_of
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.inputs import read_sources
 from ipamc.workspace.safe_read import refuse_links
-from ipamc.workspace.spaces import not_space, of_space, survey_members
+from ipamc.workspace.spaces import not_space, of_space
 
 SCHEMAS = ".schemas"  # beside the clusters: a folder whose name starts with a dot is not a cluster
 
@@ -189,6 +189,7 @@ def _start_space(space: str) -> int:
     from ipamc.cli.runner import ClusterRun, compile_all, conclude, refused
     from ipamc.pipeline import Inputs, compile_cluster
     from ipamc.workspace.environment import today
+    from ipamc.workspace.survey import survey_members
 
     folder, name = _named(space, "run: ipamc init --space")
     refuse_links(folder)

@@ -26,7 +26,7 @@ from ipamc.workspace.cluster_lock import LockedFolder, lock_folder
 from ipamc.workspace.clusters import name_of, parent_of
 from ipamc.workspace.output import Changes
 from ipamc.workspace.source import Disk
-from ipamc.workspace.spaces import is_space, spaces_in, survey_members, write_indexes
+from ipamc.workspace.spaces import is_space, spaces_in, write_indexes
 from ipamc.workspace.workers import run_all
 
 if TYPE_CHECKING:
@@ -101,6 +101,8 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
         # No lock is out of date because a day passed.
         merged = onto(task.folder, task.onto, "" if task.check else task.today)
         inputs = replace(inputs, lock=merged.lock)
+        from ipamc.workspace.survey import survey_members
+
         if inputs.surveyed:  # with the ranges of the lock on the disk, or none if that has conflict markers
             inputs = replace(inputs, surveyed=survey_members(task.folder, merged.lock))
     limited = merged if "all" not in task.consent.leave else None

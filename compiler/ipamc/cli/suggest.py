@@ -16,7 +16,7 @@ from ipamc.model.cidr import BITS, Block
 from ipamc.model.wording import suggestion
 from ipamc.workspace.clusters import find, parent_of
 from ipamc.workspace.source import Disk
-from ipamc.workspace.spaces import is_space, not_space, survey_members
+from ipamc.workspace.spaces import is_space, not_space
 
 if TYPE_CHECKING:
     from ipamc.model.cluster import Cluster, Pool
@@ -128,6 +128,7 @@ def _read(
 ) -> tuple[Cluster | None, Member | None]:
     """Read CLUSTER and the other clusters of its address space into `known`; return it, and the space."""
     from ipamc.review.suggest_pool import member_of
+    from ipamc.workspace.survey import survey_members
 
     if name and space:
         raise click.UsageError("CLUSTER has an address space of its own: omit --address-space")

@@ -19,20 +19,8 @@ from ipamc.model.cidr import BITS, Block, Range, parse_block
 from ipamc.model.cluster import Cluster, Node
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.ownership import RangeIndex
-from ipamc.model.space import ClusterPrefixes, Prefix
+from ipamc.model.space import ClusterPrefixes, Prefix, node_name, range_of
 from ipamc.read.space_index import IndexLine
-
-
-def node_name(cluster: str, pool: str, number: int) -> str:
-    """Return the name of a pool's range as a node of a space; ranges count from 1."""
-    return f"{cluster}/{pool}" if number == 1 else f"{cluster}/{pool}/{number}"
-
-
-def range_of(node: str) -> tuple[str, str, int]:
-    """Return the cluster, the pool and the number of a range: the inverse of `node_name`."""
-    cluster, _, pool = node.partition("/")
-    pool, _, number = pool.partition("/")
-    return cluster, pool, int(number) if number.isdecimal() else 1
 
 
 def with_members(

@@ -118,7 +118,7 @@ def taken_over(
     Members are those of its index, and those of the index in the base, except `gone`, whose deletion the user
     allows, and those that are in the cluster's present space, which compares them.
     """
-    from ipamc.address_space import held_lines, members_in, prefixes_of, taken_while_leaving
+    from ipamc.check.address_space import held_lines, members_in, prefixes_of, taken_while_leaving
 
     was = base.cluster
     if was is None or was.address_space in {"", plan.cluster.address_space} or isinstance(source, Disk):

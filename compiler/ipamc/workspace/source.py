@@ -23,7 +23,7 @@ from ipamc.workspace.inputs import (
     read_sources,
     source_paths,
 )
-from ipamc.workspace.spaces import indexes_beside, of_space, own_index, spaces_in, survey_members
+from ipamc.workspace.spaces import indexes_beside, of_space, own_index, spaces_in
 
 if TYPE_CHECKING:
     from ipamc.model.cluster import Version
@@ -57,6 +57,7 @@ class Disk(Struct, frozen=True):
         """Read all of a compile but consent and day; not `rendered`: pools, lock. Raises Refused."""
         from ipamc.model.diagnostics import Refused
         from ipamc.pipeline import Inputs
+        from ipamc.workspace.survey import survey_members
 
         sources, refused = read_sources(folder)
         if refused:

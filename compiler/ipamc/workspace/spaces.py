@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from ipamc.lock.file import mode_of
-from ipamc.model.diagnostics import Span
-from ipamc.model.gc_pause import paused_collector
 from ipamc.read import space_index
 from ipamc.read.parts import INDEX
 from ipamc.workspace import disk, safe_read
 from ipamc.workspace.clusters import name_of, parent_of
-from ipamc.workspace.failure import EnvironmentFailure, Misnamed, one_line
+from ipamc.workspace.failure import EnvironmentFailure, Misnamed
 from ipamc.workspace.inputs import may_mention, read_sources
-from ipamc.workspace.safe_read import link_on_the_way
 
 if TYPE_CHECKING:
     from ipamc.model.cidr import Block
-    from ipamc.model.space import ClusterPrefixes, Surveyed, Unread
     from ipamc.read.space_index import IndexLine
 
 _document = re.compile(rb"kind[\"']?\s*:[^#\n]*AddressSpace").search  # matches no comment
@@ -96,51 +91,6 @@ def members_without(folders: Iterable[str], spaces: Iterable[str], block: Block)
         return frozenset(each for each in folders if name_of(each) in silent and not may_mention(each, block))
     except (EnvironmentFailure, OSError):  # whatever it is, who reads the cluster reports it
         return frozenset()
-
-
-def survey_members(folder: str, lock: bytes | None) -> Surveyed:
-    """Read the addresses that the clusters beside a space occupy and request."""
-    from ipamc.address_space import known_ranges
-
-    path, me = index_path(name_of(folder)), disk.identity(folder)  # also of "."
-    known = known_ranges(lock, safe_read.read(index_path(folder)), name_of(folder))
-    others = (other for other in beside(folder) if disk.identity(other) != me)
-    spaces = {name: {path: text} for name, text in known.items()}
-    with paused_collector():
-        found = [_survey_of(other, spaces.get(name_of(other), {})) for other in others]
-    return tuple(each for each in found if each is not None)
-
-
-def beside(folder: str) -> Iterator[str]:
-    """Yield the clusters' folders beside one: below `clusters/` all, elsewhere those with a lock."""
-    if link_on_the_way(folder):
-        return  # its own compile refuses it
-    parent = parent_of(folder)
-    all_of_them = Path(parent).resolve().name == disk.CLUSTERS
-    for other in disk.below(parent):
-        if all_of_them or os.path.lexists(disk.lock_path(other)):
-            yield PurePath(other).as_posix()
-
-
-def _survey_of(folder: str, spaces: Mapping[str, bytes]) -> ClusterPrefixes | Unread | None:
-    """Read the addresses of a cluster; None if it is in no address space. Never raises.
-    `spaces` are indexes with the ranges of its pools.
-    """
-    from ipamc.address_space import survey
-    from ipamc.model.space import Unread
-    from ipamc.workspace.source import Disk
-
-    name = name_of(folder)
-    try:
-        sources, refused = read_sources(folder)
-        if refused:
-            return Unread(cluster=name, space="", at=refused[0].at, problem=refused[0].message)
-        if not may_be_member(sources):
-            return None
-        return survey(Disk(spaces=()).inputs(folder, rendered=False), spaces)
-    except Exception as problem:  # noqa: BLE001 - even a bug must not hide the results of the others
-        text = one_line(problem) or f"ipamc failed: {type(problem).__name__}"
-        return Unread(cluster=name, space="", at=Span(folder), problem=text)
 
 
 def may_be_member(sources: Mapping[str, bytes]) -> bool:

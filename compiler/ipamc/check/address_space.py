@@ -12,70 +12,27 @@ cluster reads the index that the space wrote, and no other cluster.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from ipamc.lock.file import line_at, load, skim
+from ipamc.lock.file import line_at
 from ipamc.lock.file_rules import row_at
 from ipamc.lock.record import Record
 from ipamc.model.address_sets import blocks_over, covers, nested, outermost, shared
-from ipamc.model.cidr import Block, CidrError, parse_block
+from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster
-from ipamc.model.diagnostics import Diagnostic, Log, Place, Refused, Related, Severity, Span, error, warning
+from ipamc.model.diagnostics import Diagnostic, Place, Related, Span, error, warning
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.masquerade import needs_members
 from ipamc.model.ownership import RangeIndex
-from ipamc.model.space import Asked, ClusterPrefixes, Prefix, Surveyed, Unread
-from ipamc.place.spaces import range_of
-from ipamc.read.locate import locate
-from ipamc.read.read import may_have_pools, read
-from ipamc.read.space_index import Index, IndexLine, dump_index, load_index
-
-if TYPE_CHECKING:
-    from ipamc.pipeline import Inputs
+from ipamc.model.space import Asked, ClusterPrefixes, Prefix, Surveyed, Unread, range_of
+from ipamc.read.space_index import Index
 
 Entry = tuple["Prefix", str, bool]  # a prefix, its cluster, and whether that is the checked one
 HeldBlock = tuple[Block, Line | Record]  # a block in a lock that is not released, and its line
 
 MOST = 20  # the most clusters that are named around one prefix
-
-
-def survey(inputs: Inputs, spaces: Mapping[str, bytes]) -> ClusterPrefixes | Unread | None:
-    """Read the addresses of a cluster, without nodes; None without an address space.
-    `spaces` are indexes with the ranges that its pools were given. The Cluster and each pool must be valid by
-    themselves, and every block of the lock must be readable. Takes some 15 ms for 5,000 nodes, two thirds of
-    it for the lines of the lock.
-    """
-    wanted = {path: data for path, data in inputs.sources.items() if may_have_pools(data)}
-    space = ""
-    try:
-        cluster, _ = read(inputs.name, inputs.folder, wanted, inputs.schemas, spaces=spaces)
-        space = cluster.address_space
-        if not space:
-            return None
-        held = _skimmed(inputs.lock, inputs.name) if inputs.lock else None
-        if held is None:
-            # The cluster's own compile refuses a change of mode; the blocks are the same in both modes.
-            lock = load(inputs.lock, inputs.lock_path, cluster, Consent(mode=True), rendered=inputs.rendered)
-            held = held_lines(Log().keep(lock))
-    except Refused as refused:
-        found = locate(refused.diagnostics, wanted)
-        worst = next(finding for finding in found if finding.severity is Severity.ERROR)
-        return Unread(cluster=inputs.name, space=space, at=worst.at, problem=worst.message)
-    mine = prefixes_of(cluster, held, inputs.lock_path, inputs.lock)
-    return replace(mine, texts=wanted)
-
-
-def _skimmed(lock: bytes, cluster: str) -> list[HeldBlock] | None:
-    if (records := skim(lock, cluster)) is None:
-        return None
-    try:
-        return [(parse_block(record.block), record) for record in records if not record.released]
-    except CidrError:
-        return None
 
 
 def held_lines(lock: Lock) -> list[HeldBlock]:
@@ -210,27 +167,6 @@ def same_identity(members: Sequence[ClusterPrefixes]) -> Iterator[Diagnostic]:
                 there = Related(first, f"cluster {other.cluster} has it here")
                 fix = "ClusterMesh tells clusters apart by it: give one of them another"
                 yield error("IPC0707", at, text, also=[there], help=fix)
-
-
-def known_ranges(lock: bytes | None, index: bytes | None, space: str) -> Mapping[str, bytes]:
-    """Return, for each cluster, an index of the ranges of its pools: by the lock of a space; for a pool
-    without a line there, its CIDRs in an earlier index.
-    """
-    found: dict[str, list[IndexLine]] = {}
-    have: set[tuple[str, str]] = set()
-    for row in (skim(lock, space) or ()) if lock else ():
-        if not (row.quarantined or row.released):
-            cluster, pool, number = range_of(row.node)
-            have.add((cluster, pool))
-            line = IndexLine(cidr=row.block, cluster=cluster, pool=pool, range=number, pending=row.pending)
-            found.setdefault(cluster, []).append(line)
-    before = load_index(index, space) if index else None
-    numbers = Counter[tuple[str, str, int]]()
-    for block, line in before.lines if isinstance(before, Index) else ():
-        if block and line.pool and not line.range and (line.cluster, line.pool) not in have:
-            numbers[key := (line.cluster, line.pool, block.family)] += 1
-            found.setdefault(line.cluster, []).append(replace(line, range=numbers[key]))
-    return {cluster: dump_index(space, lines).encode() for cluster, lines in found.items()}
 
 
 def check_members(space: Cluster, members: Surveyed) -> Iterator[Diagnostic]:
