@@ -265,12 +265,10 @@ def without_index(cluster: Cluster) -> Iterator[Diagnostic]:
 def taken_while_leaving(
     was: ClusterPrefixes,
     now: ClusterPrefixes,
-    members: Iterable[ClusterPrefixes],
-    then: Iterable[ClusterPrefixes],
+    members: Iterable[ClusterPrefixes],  # the others of the space that it leaves
+    then: Iterable[ClusterPrefixes],  # those of the base
 ) -> Iterator[Diagnostic]:
-    """IPC0703: a cluster that leaves an address space gets no addresses of a member in that change.
-    `members` are the others of the space that it leaves, now; `then` are those of the base.
-    """
+    """IPC0703: a cluster that leaves an address space gets no addresses of a member in that change."""
     had = outermost(prefix.block for prefix in was.prefixes)
     theirs = {found.cluster: [prefix.block for prefix in found.prefixes] for found in then}
     for member in members:
