@@ -17,8 +17,8 @@ import msgspec
 import pytest
 import yaml
 
-from ipamc.model.cluster import Node
 from ipamc.model.diagnostics import Place
+from ipamc.model.node import Node
 from ipamc.read.read import read
 from ipamc.workspace.disk import assets
 from tests.support import benchmarks

@@ -116,7 +116,7 @@ CLUSTER_CIDRS = [
     },
 ]
 OTHERS = {"Calico": CALICO, "ClusterCIDR": CLUSTER_CIDRS}
-SOURCES = [*(mode.value for mode in Mode if mode is not Mode.SPACE), *OTHERS]
+SOURCES = [*(mode.value for mode in Mode), *OTHERS]
 
 
 def objects(mode: str) -> list[dumps.Object]:

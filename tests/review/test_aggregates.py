@@ -13,9 +13,10 @@ from msgspec import structs
 
 from ipamc.model.address_sets import aggregated
 from ipamc.model.cidr import Block, parse_block
-from ipamc.model.cluster import Cluster, Mode, Node
+from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Line, Lock, State
+from ipamc.model.node import Node
 from ipamc.review.aggregates import (
     AggregateChange,
     FilterLine,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ipamc.model.cluster import Cluster
+from ipamc.model.cluster import Scheme
 from ipamc.pipeline import Inputs
 from ipamc.review.diff import read_base
 from ipamc.review.diff.settings import weaker
@@ -55,7 +55,7 @@ nodes: [{name: n1}]
 """
 
 
-def cluster(text: str) -> Cluster:
+def cluster(text: str) -> Scheme:
     inputs = Inputs(
         name="lab",
         folder="clusters/lab",

@@ -198,7 +198,7 @@ def check_nothing(test: Assertion, asserts: NothingIn, subjects: Subjects) -> Ju
 
 def _ranges_in(asserts: NothingIn, subjects: Subjects) -> Iterator[tuple[Place, Related]]:
     """Yield each range of a pool with addresses in a CIDR that may be given out."""
-    cluster = subjects.plan.cluster
+    cluster = subjects.plan.scheme
     index = OverlapIndex(asserts.ranges, by_block)
     excluded = [cidr.block for cidr in cluster.excluded]
     for pool in cluster.pools:
@@ -245,7 +245,7 @@ def _is_renumber(line: Line, plan: Plan, today: str) -> bool:
     """
     if line.state is State.PENDING:
         return True
-    if not line.moved or not plan.cluster.mode.one_block:
+    if not line.moved or not plan.scheme.mode.one_block:
         return False
-    over = last_day(today, plan.cluster.quarantine_days)
+    over = last_day(today, plan.scheme.quarantine_days)
     return not (over and line.since <= over)

@@ -17,9 +17,11 @@ from ipamc.model.lock import Lock
 from ipamc.model.plan import Plan
 
 if TYPE_CHECKING:
-    from ipamc.check import admission, bgp, follows, masquerade
+    from ipamc.check import address_space, admission, bgp, follows, masquerade
 else:
-    admission, bgp, follows, masquerade = on_demand(__name__, "admission", "bgp", "follows", "masquerade")
+    address_space, admission, bgp, follows, masquerade = on_demand(
+        __name__, "address_space", "admission", "bgp", "follows", "masquerade"
+    )
 
 
 def check(cluster: Cluster) -> Iterator[Diagnostic]:

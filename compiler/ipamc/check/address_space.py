@@ -21,7 +21,7 @@ from ipamc.lock.file_rules import row_at
 from ipamc.lock.record import Record
 from ipamc.model.address_sets import blocks_over, covers, nested, outermost, shared
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster
+from ipamc.model.cluster import AddressSpace, Cluster
 from ipamc.model.diagnostics import Diagnostic, Place, Related, Span, error, warning
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.masquerade import needs_members
@@ -169,7 +169,7 @@ def same_identity(members: Sequence[ClusterPrefixes]) -> Iterator[Diagnostic]:
                 yield error("IPC0707", at, text, also=[there], help=fix)
 
 
-def check_members(space: Cluster, members: Surveyed) -> Iterator[Diagnostic]:
+def check_members(space: AddressSpace, members: Surveyed) -> Iterator[Diagnostic]:
     """IPC0702: every cluster that may be of an address space can be read."""
     for other in members:
         if isinstance(other, Unread) and other.space in {"", space.name}:
@@ -188,7 +188,7 @@ def check_together(members: Sequence[ClusterPrefixes]) -> Iterator[Diagnostic]:
 
 
 def check_renamed(
-    space: Cluster, lock: Lock, members: Sequence[ClusterPrefixes], consent: Consent
+    space: AddressSpace, lock: Lock, members: Sequence[ClusterPrefixes], consent: Consent
 ) -> Iterator[Diagnostic]:
     """IPC0710: a pool gets no other range while its nodes have blocks of one that is given back."""
     renamed, asking = dict(consent.rename), {node.name: node for node in space.nodes}

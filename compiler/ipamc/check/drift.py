@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from ipamc.check.evidence import PAIRS, cidr_texts, mismatch_advice
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block, address_text
-from ipamc.model.cluster import CiliumNode, Mode, Node
+from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Related, and_others, count, error, several, warning
 from ipamc.model.evidence import Evidence
 from ipamc.model.follows import address_for
+from ipamc.model.node import CiliumNode, Node
 from ipamc.model.ownership import Ownership, OwnershipRules
 from ipamc.model.plan import Origin, Plan, ShownBlock
 
@@ -155,14 +156,14 @@ def several_pod_cidrs(plan: Plan) -> Iterator[Diagnostic]:
 
 def pin_not_held(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0309: a pinned node holds another block."""
-    if not any(pool.pins for pool in plan.cluster.pools):
+    if not any(pool.pins for pool in plan.scheme.pools):
         return
-    inventory = {node.name for node in plan.cluster.nodes}
+    inventory = {node.name for node in plan.scheme.nodes}
     in_use: dict[str, set[Block]] = defaultdict(set)
     for line in plan.lock.lines:
         if line.in_use:
             in_use[line.node].add(line.block)
-    for pool in plan.cluster.pools:
+    for pool in plan.scheme.pools:
         for name, pins in sorted(pool.pins.items()):
             blocks = in_use.get(name, set())
             for pin in pins if name in inventory and not all(pin.block in blocks for pin in pins) else ():
@@ -174,7 +175,7 @@ def pin_not_held(plan: Plan) -> Iterator[Diagnostic]:
                         message = (
                             f"{pin.block} follows {address}, the address of node {name}, which holds {holds}"
                         )
-                    fix = f"move the node: ipamc lock {plan.cluster.name} --renumber {name}"
+                    fix = f"move the node: ipamc lock {plan.scheme.name} --renumber {name}"
                     yield warning("IPC0309", pin.at, message, help=fix)
 
 

@@ -95,8 +95,9 @@ def command(
     Exit codes:
         1: an input, a lock or a table was refused, or an I/O or environment error
     """
+    from ipamc.model.cluster import AddressSpace
     from ipamc.model.diagnostics import Log
-    from ipamc.pipeline import load_cluster
+    from ipamc.pipeline import load_folder
     from ipamc.report.netbox import summary, table
     from ipamc.review import netbox
     from ipamc.workspace.dump import load_table
@@ -113,9 +114,9 @@ def command(
         around: set[str] = set()
         for folder in source.folders:
             with problems.of(folder):
-                cluster, lock = load_cluster(source.inputs(folder, rendered=False))
+                cluster, lock = load_folder(source.inputs(folder, rendered=False))
                 found.append((folder, cluster.name, netbox.prefixes_of(cluster, lock)))
-                around |= {folder} if cluster.is_space else set()
+                around |= {folder} if isinstance(cluster, AddressSpace) else set()
         own = [(folder, prefixes) for folder, _, prefixes in found if folder not in around]
         Log().add(netbox.same_in_several(own))
         # A cluster contributes its own prefixes, an address space the ranges around them.

@@ -17,7 +17,6 @@ from ipamc.cli.command import BUG, CHANGED, DONE, REFUSED, Verb
 from ipamc.cli.findings import files_option, format_option, print_findings, problem_of, tell, tell_bugs
 from ipamc.cli.terminal import colour, progress, show, show_json
 from ipamc.law.change import Gate
-from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Refused, Severity, count
 from ipamc.model.lock import Lock, State
 from ipamc.model.progress import phase
@@ -249,6 +248,7 @@ def failed(task: PlanRun, exception: BaseException) -> ClusterReport:
 
 
 def _run(task: PlanRun) -> ClusterReport:
+    from ipamc.model.cluster import AddressSpace, SpaceMode
     from ipamc.pipeline import compile_cluster
     from ipamc.read.locate import locate
     from ipamc.review.diff import compare, empty_base
@@ -283,7 +283,7 @@ def _run(task: PlanRun) -> ClusterReport:
     if taken:
         texts = {**inputs.sources, **task.source.inputs(was).sources}
         raise Refused((*compilation.diagnostics, *locate(taken, texts)))
-    if (base.lock.mode is Mode.SPACE) is not plan.cluster.is_space:
+    if (base.lock.mode is SpaceMode.SPACE) is not isinstance(plan.scheme, AddressSpace):
         return _deleted(task.folder, base.lock, task.revision, task.allow)
     difference = compare(
         base, compilation, task.today, disk.assets("templates/runbooks"), filters=task.filters

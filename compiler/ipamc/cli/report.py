@@ -85,7 +85,7 @@ def command(*, path: str, most: int, style: str, **where: Any) -> int:
 
 
 def _part(folder: str, source: Source, day: str, most: int) -> Part:
-    from ipamc.pipeline import load_cluster
+    from ipamc.pipeline import load_folder
     from ipamc.place.candidates import assign
     from ipamc.report.page.data import Part
     from ipamc.review.address_map import chosen, lock_text, map_of, versions_of
@@ -96,7 +96,7 @@ def _part(folder: str, source: Source, day: str, most: int) -> Part:
     inputs = source.inputs(folder, rendered=False)
     if of_space(inputs.lock, inputs.sources):
         inputs = source.inputs(folder)  # also what its clusters ask for
-    cluster, lock = load_cluster(inputs)
+    cluster, lock = load_folder(inputs)
     mapped = map_of(cluster, lock, assign(cluster), day)
     versions = versions_of(lock)
     left_out, shallow = 0, False

@@ -90,7 +90,7 @@ def failed(task: ClusterRun, exception: BaseException) -> Outcome:
 
 def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
     from ipamc.model.plan import StaleReason
-    from ipamc.pipeline import compile_cluster, load_cluster
+    from ipamc.pipeline import compile_cluster, load_folder
 
     read = Disk(assume=task.assume, spaces=task.spaces).inputs(task.folder)
     inputs = replace(read, today=task.today, consent=task.consent, locked=task.locked, dumped=task.dumped)
@@ -110,7 +110,7 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
         compilation = compile_cluster(inputs)
     except Refused:
         if limited and not inputs.surveyed:  # too many leavers, where the inputs were not merged
-            cluster, lock = load_cluster(inputs)
+            cluster, lock = load_folder(inputs)
             absent = {line.node for line in lock.lines if line.in_use} - {node.name for node in cluster.nodes}
             limited.refuse_unmerged(absent - task.consent.leave)
         raise
@@ -146,10 +146,12 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
 
 
 def _next_steps(task: ClusterRun, plan: Plan) -> tuple[str, ...]:
+    from ipamc.model.cluster import AddressSpace
+
     consent, steps = task.consent, tuple[str, ...]()
-    if plan.cluster.is_space:
+    if isinstance(plan.scheme, AddressSpace):
         move = "reserve the old range in its pool, move its nodes (ipamc lock CLUSTER --renumber CIDR)"
-        moved = f"then: ipamc lock {plan.cluster.name} --settle CLUSTER/POOL"
+        moved = f"then: ipamc lock {plan.scheme.name} --settle CLUSTER/POOL"
         return (f"next: ipamc compile; {move}, {moved}",) if consent.renumber else ()
     if consent.settle:
         from ipamc.review.runbook.sentences import after_settle
@@ -224,6 +226,7 @@ def conclude(outcomes: Sequence[Outcome], style: str) -> int:
 
 def placed(plan: Plan, today: str) -> str:
     """Count nodes, added blocks (and why), returned blocks, and nodes that left or are renumbered."""
+    from ipamc.model.cluster import AddressSpace
     from ipamc.model.plan import Origin, StaleReason
 
     origins = Counter(plan.origins.values())
@@ -234,10 +237,11 @@ def placed(plan: Plan, today: str) -> str:
     before, now, moved = plan.lock.written, plan.lock.lines, 0
     if before != now and (before or any(line.state is State.PENDING for line in now)):
         moved = len(_judged(before, plan, today).moving)  # only here can a run renumber
-    nodes, blocks = ("range asked for", "range") if plan.cluster.is_space else ("node", "block")
-    asked = "ranges asked for" if plan.cluster.is_space else ""
+    space = isinstance(plan.scheme, AddressSpace)
+    nodes, blocks = ("range asked for", "range") if space else ("node", "block")
+    asked = "ranges asked for" if space else ""
     return (
-        f"{count(len(plan.cluster.nodes), nodes, asked)}, {count(origins.total(), blocks)} added"
+        f"{count(len(plan.scheme.nodes), nodes, asked)}, {count(origins.total(), blocks)} added"
         f"{f' ({why})' if why else ''}, {returned:,} returned, {len(leavers):,} left, {moved:,} renumbered"
     )
 
@@ -247,7 +251,7 @@ def _judged(before: Sequence[Line], plan: Plan, today: str) -> LockChange:
     from ipamc.law.change import Days
     from ipamc.lock.line_changes import line_changes
 
-    days = plan.cluster.quarantine_days
+    days = plan.scheme.quarantine_days
     return line_changes(before, plan.lock.lines, Days(today, days, days), plan.decided_elsewhere)
 
 

@@ -20,7 +20,7 @@ from ipamc.workspace.spaces import is_space, not_space
 
 if TYPE_CHECKING:
     from ipamc.model.cluster import Cluster, Pool
-    from ipamc.review.suggest_pool import Member
+    from ipamc.review.suggest_pool import Given, Member
 
 MOST = 100  # the most suggestions
 
@@ -125,9 +125,9 @@ def pool(  # noqa: PLR0913 - an argument for each option
 
 def _read(
     name: str | None, space: str | None, pool: str | None, problems: Problems, known: list[Member]
-) -> tuple[Cluster | None, Member | None]:
+) -> tuple[Cluster | None, Given | None]:
     """Read CLUSTER and the other clusters of its address space into `known`; return it, and the space."""
-    from ipamc.review.suggest_pool import member_of
+    from ipamc.review.suggest_pool import member_of, space_of
     from ipamc.workspace.survey import survey_members
 
     if name and space:
@@ -145,15 +145,15 @@ def _read(
             return None, None
         mine = known[0].cluster
         space = mine.address_space
-    given = None
+    given: Given | None = None
     if space:
         parent = parent_of(folders[0])
         home = f"{parent}/{space}"
         names = {member.cluster.name for member in known}
         if is_space(home):
             with problems.of(home):
-                found = member_of(Disk().inputs(home))
-                given = found if found.cluster.pools else None
+                found = space_of(Disk().inputs(home))
+                given = found if found.space.pools else None
         members = {each.cluster for each in survey_members(home, None) if each.space in {"", space}}
         for other in sorted(members - names):
             with problems.of(f"{parent}/{other}"):

@@ -109,12 +109,12 @@ class _Search(Struct):
             )
         started: frozenset[Block] = frozenset()
         if any(row.line.in_use for row in found) and b'"mode":"multi-pool"' in text[: text.find(b"\n")]:
-            from ipamc.pipeline import load_cluster
+            from ipamc.pipeline import load_folder
             from ipamc.report.utilisation import about_started
             from ipamc.review.started import started_with
 
             with suppress(Refused):
-                cluster, lock = load_cluster(self.source.inputs(folder, rendered=False))
+                cluster, lock = load_folder(self.source.inputs(folder, rendered=False))
                 started = started_with(cluster, lock) & {row.line.block for row in found}
             if started:
                 self.notes.append(about_started(name, started))
@@ -133,13 +133,13 @@ class _Search(Struct):
                     yield from self._unheld(folder, block)
 
     def _unheld(self, folder: str, block: Block) -> Iterator[InputAnswer]:
-        from ipamc.pipeline import load_cluster
+        from ipamc.pipeline import load_folder
         from ipamc.read.locate import Texts
         from ipamc.report.holders import InputAnswer
         from ipamc.review.explain_address import explain_address
 
         inputs = self.source.inputs(folder, rendered=False)
-        some = explain_address(*load_cluster(inputs), block)
+        some = explain_address(*load_folder(inputs), block)
         texts = Texts(inputs.sources, [unheld.at for unheld in some])
         for unheld in some:
             yield InputAnswer(cluster=name_of(folder), unheld=unheld, at=texts.span(unheld.at))

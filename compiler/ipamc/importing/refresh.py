@@ -26,10 +26,11 @@ from ipamc.importing.files import (
     planned_fields,
 )
 from ipamc.model.cidr import address_text
-from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Node
+from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import At, Diagnostic, Log
 from ipamc.model.dump import Dump
 from ipamc.model.evidence import Evidence
+from ipamc.model.node import HOSTNAME, Node
 from ipamc.model.selector.selector import find_keys
 from ipamc.read.node_names import less
 

@@ -15,8 +15,9 @@ import msgspec
 from msgspec import Struct, field
 
 from ipamc.model.cidr import Address, Block
-from ipamc.model.cluster import CiliumNode, Cluster, Node
+from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Span
+from ipamc.model.node import CiliumNode, Node
 
 SLACK = 600
 """Seconds by which a dump may be older than a commit: kubelets write each five minutes; clocks differ."""

@@ -14,13 +14,14 @@ from msgspec.structs import replace
 
 from ipamc.model.cidr import BITS, Block, Range
 from ipamc.model.cilium.operator_list import sizes_of
-from ipamc.model.cluster import Cluster, Node, Pool
+from ipamc.model.cluster import Cluster, Pool, Scheme
 from ipamc.model.diagnostics import Place
+from ipamc.model.node import Node
 from ipamc.model.ownership import RangeIndex
 
 
 def nodes_in_pools(
-    cluster: Cluster, pools: Sequence[Pool] | None = None
+    cluster: Scheme, pools: Sequence[Pool] | None = None
 ) -> Iterator[tuple[Pool, Range, Node, Block]]:
     """Yield the InternalIPs that lie in ranges of pools: the pool, the range, the node and the address.
     In order of the nodes; without `pools`, of all. O(addresses log ranges).
@@ -34,7 +35,7 @@ def nodes_in_pools(
                 yield inside.pool, inside.range, node, address
 
 
-def reserved_around(cluster: Cluster, *, by_operator: bool) -> Iterator[tuple[Pool, Range]]:
+def reserved_around(cluster: Scheme, *, by_operator: bool) -> Iterator[tuple[Pool, Range]]:
     """Yield the smallest block of a pool around each InternalIP that the pool's author did not reserve, of
     the pools whose blocks Cilium's operator allocates, or of the others.
     """

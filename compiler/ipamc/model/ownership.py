@@ -12,7 +12,7 @@ from msgspec import Struct
 from ipamc.model import follows
 from ipamc.model.address_sets import index_around, lines_over, outermost
 from ipamc.model.cidr import Block, Range
-from ipamc.model.cluster import Cluster, Mode, Pool
+from ipamc.model.cluster import Mode, Pool, Scheme
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import ShownBlock
 
@@ -43,7 +43,7 @@ class OwnershipRules:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: Scheme,
         lines: Sequence[Line],
         operator_pools: Collection[str] = (),
         ranges: RangeIndex | None = None,

@@ -16,16 +16,17 @@ from msgspec.structs import replace
 
 from ipamc.model.address_sets import blocks_over, covers, outermost
 from ipamc.model.cidr import BITS, Block, Range, parse_block
-from ipamc.model.cluster import Cluster, Node
+from ipamc.model.cluster import AddressSpace
 from ipamc.model.lock import Consent, Line, Lock, State
+from ipamc.model.node import Node
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.space import ClusterPrefixes, Prefix, node_name, range_of
 from ipamc.read.space_index import IndexLine
 
 
 def with_members(
-    space: Cluster, lock: Lock, members: Sequence[ClusterPrefixes], before: Iterable[IndexLine]
-) -> Cluster:
+    space: AddressSpace, lock: Lock, members: Sequence[ClusterPrefixes], before: Iterable[IndexLine]
+) -> AddressSpace:
     """Return a space with its members' pools as nodes, and the members' other addresses as excluded.
     `before` are lines of an earlier index, with the CIDRs that a pool had before its request. O(n log n).
     """
@@ -49,7 +50,7 @@ def with_members(
     )
 
 
-def with_others(space: Cluster, lines: Iterable[IndexLine]) -> Cluster:
+def with_others(space: AddressSpace, lines: Iterable[IndexLine]) -> AddressSpace:
     """Return a space with the clusters' own CIDRs, as in the lines of an index, as excluded."""
     excluded = (
         Range(parse_block(line.cidr, pods=False), space.at, f"{line.cluster}/{line.pool or line.node}")
@@ -74,7 +75,7 @@ def _had(before: Iterable[IndexLine]) -> Mapping[str, Block]:
 
 
 def _pins(
-    space: Cluster,
+    space: AddressSpace,
     lock: Lock,
     asks: Mapping[str, Mapping[int, int]],
     had: Mapping[str, Block],

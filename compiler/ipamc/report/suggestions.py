@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ipamc.model.cidr import Block, Range
-from ipamc.model.cluster import Cluster, Dialect, PoolFamily
+from ipamc.model.cluster import AddressSpace, Dialect, PoolFamily
 from ipamc.model.diagnostics import count
 from ipamc.model.pool_words import native_form
 from ipamc.report.terminal_text import visible
@@ -23,7 +23,7 @@ UNKNOWN = (
 )
 
 
-def about_space(space: Cluster) -> str:
+def about_space(space: AddressSpace) -> str:
     """Return the line with the CIDRs that an address space reserves, and the advice to reserve more."""
     kept = {each.block: each.reason for pool in space.pools for each in pool.reserved}
     said = ", ".join(

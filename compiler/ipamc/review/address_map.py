@@ -19,7 +19,7 @@ from ipamc.lock.record import HEADER, decode_records, line_of
 from ipamc.lock.utilisation import PoolUse
 from ipamc.model.address_sets import blocks_over, outermost
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster
+from ipamc.model.cluster import Scheme
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, Lock
 from ipamc.model.plan import Want
@@ -48,7 +48,7 @@ class PoolMap(Struct, frozen=True, kw_only=True):
 class ClusterMap(Struct, frozen=True, kw_only=True):
     """The pools and nodes of a cluster for a map."""
 
-    cluster: Cluster
+    cluster: Scheme
     lock: Lock
     pools: tuple[PoolMap, ...]  # by name, IPv4 before IPv6
     groups: Sequence[Sequence[ExplainedPool]]
@@ -56,7 +56,7 @@ class ClusterMap(Struct, frozen=True, kw_only=True):
     group_of: Mapping[str, int]  # the group of each node of the inventory
 
 
-def map_of(cluster: Cluster, lock: Lock, wants: Sequence[Want], today: str) -> ClusterMap:
+def map_of(cluster: Scheme, lock: Lock, wants: Sequence[Want], today: str) -> ClusterMap:
     """Return the map of a cluster from its lock, without a compile. O(n log n).
     `wants` are those of `assign`. Reasons are given for one node of each group, as `ipamc why` does before
     anything is placed.
@@ -97,14 +97,14 @@ def _inside(use: PoolUse, blocks: Sequence[Block]) -> tuple[Block, ...]:
     return tuple(found for part in use.ranges for found in blocks_over(blocks, part.range.block))
 
 
-def _offers(cluster: Cluster, want: Want, _: str) -> Iterator[ExplainedPool]:
+def _offers(cluster: Scheme, want: Want, _: str) -> Iterator[ExplainedPool]:
     """Yield the pools that may serve a node, in order, without a reason."""
     other = PoolRole.STANDS_IN if cluster.mode.one_block else PoolRole.SERVES
     for place, offer in enumerate(want.offers[:MOST_OFFERS]):
         yield ExplainedPool(pool=offer.pool, verdict=other if place else PoolRole.FIRST, why="")
 
 
-def _reasons(cluster: Cluster, want: Want, today: str) -> Iterator[ExplainedPool]:
+def _reasons(cluster: Scheme, want: Want, today: str) -> Iterator[ExplainedPool]:
     every = explain_pools(cluster, want, None, today)
     return (explained for explained in every if explained.verdict is not PoolRole.PASSED_OVER)
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ipamc.lock.utilisation import lines_in
 from ipamc.model.address_sets import aggregated
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster
+from ipamc.model.cluster import Scheme
 from ipamc.model.lock import Line, Lock, State
 from ipamc.review.shown_pools import Choice
 
@@ -44,7 +44,7 @@ class LabelError(ValueError):
     """A text names no label, or several; the message says which."""
 
 
-def chosen(cluster: Cluster, lock: Lock, choice: Choice) -> Mapping[str, Sequence[Line]]:
+def chosen(cluster: Scheme, lock: Lock, choice: Choice) -> Mapping[str, Sequence[Line]]:
     """Return the chosen lines by the pool whose ranges contain their start; "" has those outside every pool.
     The pool named in a line may have been renamed since, so ranges decide, as in `ipamc show`. O(n log n).
     """
@@ -62,13 +62,13 @@ def chosen(cluster: Cluster, lock: Lock, choice: Choice) -> Mapping[str, Sequenc
     return found
 
 
-def by_pool(cluster: Cluster, lines: Mapping[str, Sequence[Line]]) -> tuple[LineGroup, ...]:
+def by_pool(cluster: Scheme, lines: Mapping[str, Sequence[Line]]) -> tuple[LineGroup, ...]:
     """Return the pools by name; last, the lines outside every pool. O(n log n)."""
     families = {pool.name: tuple(pool.families) for pool in cluster.pools}
     return tuple(_group(name, lines[name], families.get(name, ())) for name in _in_order(lines))
 
 
-def by_label(cluster: Cluster, lines: Mapping[str, Sequence[Line]], key: str) -> tuple[LineGroup, ...]:
+def by_label(cluster: Scheme, lines: Mapping[str, Sequence[Line]], key: str) -> tuple[LineGroup, ...]:
     """Return the values of a label of nodes in order; last, the lines of nodes that have none. O(n log n)."""
     values = {node.name: node.labels[key] for node in cluster.nodes if key in node.labels}
     found: dict[str, list[Line]] = {value: [] for value in values.values()}
@@ -81,7 +81,7 @@ def _in_order(names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda name: (not name, name))
 
 
-def label_key(cluster: Cluster, text: str) -> str:
+def label_key(cluster: Scheme, text: str) -> str:
     """Return the key of a label; `zone` stands for the only key that ends with `/zone`. Raises LabelError."""
     from ipamc.model.wording import listing, suggestion  # noqa: PLC0415 - only mistakes need it
 

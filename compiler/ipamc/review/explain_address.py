@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ipamc.model.address_sets import blocks_over, covers, lines_over, outermost, shared
 from ipamc.model.cidr import Block, OverlapIndex, Range
-from ipamc.model.cluster import Cluster
+from ipamc.model.cluster import Scheme
 from ipamc.model.diagnostics import At
 from ipamc.model.evidence import Evidence
 from ipamc.model.follows import address_for
@@ -27,7 +27,7 @@ class UnheldBlock(NamedTuple):
     address: str = ""  # the address of the node that has the block by it, if the pool follows addresses
 
 
-def explain_address(cluster: Cluster, lock: Lock, block: Block) -> list[UnheldBlock]:
+def explain_address(cluster: Scheme, lock: Lock, block: Block) -> list[UnheldBlock]:
     """Return what the input says about a block, by address. O(pools + pins + lines over the block)."""
     kept = [  # the blocks without a line that new nodes cannot get
         UnheldBlock(pin.block, pool.name, node, "pinned", pin.at)

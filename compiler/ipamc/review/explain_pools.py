@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from ipamc.law.change import last_day
-from ipamc.model.cluster import Cluster, Node, Pool, SizeClass
+from ipamc.model.cluster import Pool, Scheme, SizeClass
+from ipamc.model.node import Node
 from ipamc.model.plan import Offer, Want
 from ipamc.model.pool_words import terms, why_only_pins
 from ipamc.model.selector.selector import Selector
@@ -40,7 +41,7 @@ class ExplainedPool(Struct, frozen=True, kw_only=True):
 
 
 def explain_pools(
-    cluster: Cluster, want: Want, placement: Placement | None, today: str
+    cluster: Scheme, want: Want, placement: Placement | None, today: str
 ) -> tuple[ExplainedPool, ...]:
     """Return every pool: those that serve the node in the order of its offers, then the others by rank.
     The offers are those of `assign`; this function only explains them. With `placement`, the result of
@@ -50,7 +51,7 @@ def explain_pools(
 
 
 class _Pools:
-    def __init__(self, cluster: Cluster, want: Want, placement: Placement | None, today: str) -> None:
+    def __init__(self, cluster: Scheme, want: Want, placement: Placement | None, today: str) -> None:
         self.cluster, self.want, self.placement, self.today = cluster, want, placement, today
         self.stand_ins: dict[str, list[str]] = defaultdict(list)
         """The serving pools that a pool may stand in for."""

@@ -29,7 +29,7 @@ from ipamc.lock.line_changes import renumbered
 from ipamc.lock.record import HEADER, decode_records, line_of
 from ipamc.lock.utilisation import PoolUse
 from ipamc.model.cidr import BITS
-from ipamc.model.cluster import Cluster
+from ipamc.model.cluster import Scheme
 from ipamc.model.lock import Line, Lock
 from ipamc.model.ownership import RangeIndex
 from ipamc.review.shown_pools import rooms, uses_on
@@ -162,7 +162,7 @@ class PoolRunway(Struct, frozen=True, kw_only=True):
 class Runway(Struct, frozen=True, kw_only=True):
     """The forecast for a cluster's pools."""
 
-    cluster: Cluster
+    cluster: Scheme
     today: str
     edges: tuple[Edge, ...]  # the ends of the weeks, the oldest first
     read: int  # the number of lock versions that were read
@@ -221,7 +221,7 @@ class Ledger:
     blocks have others.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Scheme) -> None:
         self._ranges = RangeIndex(cluster.pools)
         self._names = frozenset(cluster.pools_by_name)
         self._rows: frozenset[bytes] = frozenset()
@@ -270,9 +270,7 @@ class Ledger:
         return sorted(lines, key=lambda line: line.block)
 
 
-def runway(
-    cluster: Cluster, lock: Lock, seconds: Sequence[int], texts: Iterable[bytes], today: str
-) -> Runway:
+def runway(cluster: Scheme, lock: Lock, seconds: Sequence[int], texts: Iterable[bytes], today: str) -> Runway:
     """Return how long the room of each pool lasts, as of `today` (ISO 8601, UTC).
     `texts` are the versions from `to_read`, in order. O(lines) for the first one; of the others only lines
     that differ are decoded.

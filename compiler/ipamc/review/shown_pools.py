@@ -13,7 +13,7 @@ from ipamc.law.change import is_over, last_day
 from ipamc.lock.utilisation import PoolUse, lines_in, utilisation
 from ipamc.model.address_sets import lines_over
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster
+from ipamc.model.cluster import Scheme
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.pool_words import Terms, terms
 from ipamc.place.quarantine import first_day, released_on
@@ -98,7 +98,7 @@ class ShownCluster(Struct, frozen=True, kw_only=True):
 
 
 def shown(
-    cluster: Cluster,
+    cluster: Scheme,
     lock: Lock,
     choice: Choice,
     today: str,
@@ -142,12 +142,12 @@ def shown(
     )
 
 
-def uses_on(cluster: Cluster, lock: Lock, today: str) -> tuple[PoolUse, ...]:
+def uses_on(cluster: Scheme, lock: Lock, today: str) -> tuple[PoolUse, ...]:
     """Count every pool's use on a day (ISO 8601, UTC); blocks past quarantine are released. O(n log n)."""
     return utilisation(cluster, released_on(cluster, lock, today))
 
 
-def rooms(cluster: Cluster, uses: Sequence[PoolUse]) -> dict[str, int]:
+def rooms(cluster: Scheme, uses: Sequence[PoolUse]) -> dict[str, int]:
     """Return the number of further nodes for which each pool has room, by name.
     These are nodes like the present ones: each gets `blocksPerNode` blocks of the pool's own `blockSize`, in
     a cluster of two families of each family that the pool has. Free and released blocks of `uses` count, but
@@ -164,7 +164,7 @@ def rooms(cluster: Cluster, uses: Sequence[PoolUse]) -> dict[str, int]:
     return {pool.name: found.get(pool.name, 0) for pool in cluster.pools}
 
 
-def _ending(cluster: Cluster, use: PoolUse, quarantined: Sequence[Line], today: str) -> Ending | None:
+def _ending(cluster: Scheme, use: PoolUse, quarantined: Sequence[Line], today: str) -> Ending | None:
     days, last = cluster.quarantine_days, last_day(today, cluster.quarantine_days)
     if days is None or not quarantined:
         return None

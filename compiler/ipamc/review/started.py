@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster
+from ipamc.model.cluster import Scheme
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Lock, State
 from ipamc.model.ownership import ShownBlocks
 from ipamc.place.candidates import assign, shared_pools, unlisted_pools
 
 
-def operator_pools(cluster: Cluster, published: Iterable[str] = ()) -> frozenset[str]:
+def operator_pools(cluster: Scheme, published: Iterable[str] = ()) -> frozenset[str]:
     """Return the pools whose blocks Cilium's operator gives out. O(nodes) with pools of single nodes.
     `published`: names of rendered pools that nodes share.
     """
@@ -20,7 +20,7 @@ def operator_pools(cluster: Cluster, published: Iterable[str] = ()) -> frozenset
     return shared_pools(cluster, wants, published) | unlisted_pools(cluster)
 
 
-def started_with(cluster: Cluster, lock: Lock) -> frozenset[Block]:
+def started_with(cluster: Scheme, lock: Lock) -> frozenset[Block]:
     """Return the blocks that nodes started with and may no longer have. O(lines log n).
     They are held blocks of the operator's pools whose nodes are in the inventory and do not show them.
     """

@@ -19,9 +19,10 @@ from ipamc.check.leavers import leaver_findings
 from ipamc.law.change import last_day
 from ipamc.lock.utilisation import utilisation
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster, Dialect, Node, Pool
+from ipamc.model.cluster import Cluster, Dialect, Pool
 from ipamc.model.diagnostics import Diagnostic, Refused, count, errors_of
 from ipamc.model.lock import Consent, Line, Lock, State
+from ipamc.model.node import Node
 from ipamc.model.pool_words import range_for, suggest_pool, why_only_pins
 from ipamc.pipeline import Inputs, load_cluster
 from ipamc.place.allocate.allocate import Placement, place
@@ -228,7 +229,7 @@ def _without(
         names = tuple(dict.fromkeys(node.name for node in nodes))
         ways = _ways_out(after, shortage, len(names)) if number < MOST_EXPLAINED else ()
         yield Without(nodes=names, pool=shortage.pool, finding=finding, ways=tuple(ways))
-    for finding in islice(no_family(placement.plan.cluster, placement.unserved), 1):
+    for finding in islice(no_family(placement.plan.scheme, placement.unserved), 1):
         unserved = sorted(unserved.node.name for unserved in placement.unserved)
         yield Without(nodes=tuple(unserved), finding=finding)
     for finding in islice(unmatched_refused(cluster, unmatched), 1):

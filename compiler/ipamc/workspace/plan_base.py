@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from ipamc.lock.file import parse
+from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Line, Lock
 from ipamc.read.space_index import Index, load_index
 from ipamc.workspace import committed, disk, git, git_tree
@@ -103,7 +104,7 @@ def cluster_base(source: Source, folder: str, head: Inputs, compilation: Compila
         return read_base(
             inputs,
             source.rendered(folder),
-            plan.cluster if same else None,
+            plan.scheme if same else None,
             plan.lock if same_lock else None,
         )
     except UnreadableBase as problem:
@@ -120,13 +121,15 @@ def taken_over(
     """
     from ipamc.check.address_space import held_lines, members_in, prefixes_of, taken_while_leaving
 
-    was = base.cluster
-    if was is None or was.address_space in {"", plan.cluster.address_space} or isinstance(source, Disk):
+    was, cluster = base.cluster, plan.scheme
+    if isinstance(source, Disk) or not isinstance(was, Cluster) or not isinstance(cluster, Cluster):
+        return []
+    if was.address_space in {"", cluster.address_space}:
         return []
     path = index_path(f"{parent_of(head.folder)}/{was.address_space}")
     there = below(source.top, path)
     text = git_tree.blobs(source.top, source.commit, [there]).get(there, b"")
-    now = prefixes_of(plan.cluster, held_lines(plan.lock), head.lock_path, head.lock)
+    now = prefixes_of(cluster, held_lines(plan.lock), head.lock_path, head.lock)
     over = [prefix.block for prefix in now.prefixes]
     then = load_index(text, was.address_space)
     members = members_in(f"{source.revision}:{there}", then, over) if isinstance(then, Index) else {}

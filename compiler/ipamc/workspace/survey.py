@@ -12,13 +12,14 @@ from msgspec.structs import replace
 from ipamc.check.address_space import HeldBlock, held_lines, prefixes_of
 from ipamc.lock.file import load, skim
 from ipamc.model.cidr import CidrError, parse_block
+from ipamc.model.cluster import AddressSpace
 from ipamc.model.diagnostics import Log, Refused, Severity, Span
 from ipamc.model.gc_pause import paused_collector
 from ipamc.model.lock import Consent
 from ipamc.model.space import ClusterPrefixes, Surveyed, Unread, range_of
 from ipamc.pipeline import Inputs
 from ipamc.read.locate import locate
-from ipamc.read.read import may_have_pools, read
+from ipamc.read.read import may_have_pools, read_folder
 from ipamc.read.space_index import Index, IndexLine, dump_index, load_index
 from ipamc.workspace import disk, safe_read
 from ipamc.workspace.clusters import name_of, parent_of
@@ -77,9 +78,9 @@ def survey(inputs: Inputs, spaces: Mapping[str, bytes]) -> ClusterPrefixes | Unr
     wanted = {path: data for path, data in inputs.sources.items() if may_have_pools(data)}
     space = ""
     try:
-        cluster, _ = read(inputs.name, inputs.folder, wanted, inputs.schemas, spaces=spaces)
+        cluster, _ = read_folder(inputs.name, inputs.folder, wanted, inputs.schemas, spaces=spaces)
         space = cluster.address_space
-        if not space:
+        if not space or isinstance(cluster, AddressSpace):
             return None
         held = _skimmed(inputs.lock, inputs.name) if inputs.lock else None
         if held is None:

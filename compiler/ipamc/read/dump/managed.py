@@ -12,8 +12,8 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from ipamc.model.cluster import Node
 from ipamc.model.dump import Dump
+from ipamc.model.node import Node
 
 _INSTALL = "install Cilium in cluster-pool or multi-pool mode"
 

@@ -1,4 +1,4 @@
-"""`ipamc/v1alpha1 AddressSpace`: ranges for clusters, read as a Cluster whose nodes are pools of clusters."""
+"""`ipamc/v1alpha1 AddressSpace`: ranges for pools of clusters, which are its nodes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from ipamc.model.address_sets import subtract
 from ipamc.model.cidr import Block, Range
-from ipamc.model.cilium.features import LAST
-from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily
+from ipamc.model.cluster import AddressSpace, Pool, PoolFamily
 from ipamc.model.diagnostics import Place
 from ipamc.model.selector.selector import EVERY
 from ipamc.read import rules
@@ -65,8 +64,8 @@ class RawSpace(Own):
     spec: _Spec
 
 
-def read_space(raw: RawSpace, at: Place, reading: Reading) -> Iterator[Cluster | Pool]:
-    """Yield the space as a Cluster, a pool for each of its levels, and one for the rest.
+def read_space(raw: RawSpace, at: Place, reading: Reading) -> Iterator[AddressSpace | Pool]:
+    """Yield the space, a pool for each of its levels, and one for the rest.
     A level has its CIDRs without those of levels inside it, so that pools are disjoint.
     """
     spec, here = raw.spec, at / "spec"
@@ -93,12 +92,9 @@ def read_space(raw: RawSpace, at: Place, reading: Reading) -> Iterator[Cluster |
         selector = read_selector(level.cluster_selector, where, reading)
         pool = replace(root, name=level.name, at=place, selector=selector, selector_at=where)
         pools.append(_with_ranges(pool, levels[number], inner, sizes, reserved))
-    yield Cluster(
+    yield AddressSpace(
         name=raw.metadata.name,
         at=at,
-        cilium=LAST,
-        managed_by="none",
-        mode=Mode.SPACE,
         families=tuple(sizes),
         quarantine_days=None if isinstance(spec.quarantine_days, str) else spec.quarantine_days,
         budget_leave=spec.budget.leave,

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.versions import pod_cidr_annotation
-from ipamc.model.cluster import Cluster, Node
+from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Line
+from ipamc.model.node import Node
 from ipamc.model.plan import Want
 from ipamc.render.targets.context import File, Layout, texts
 

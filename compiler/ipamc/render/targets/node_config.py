@@ -15,8 +15,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.model.cilium.versions import node_config_api, pre_allocation
-from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Pool
+from ipamc.model.cluster import Cluster, Mode, Pool
 from ipamc.model.lock import Line
+from ipamc.model.node import HOSTNAME
 from ipamc.model.plan import Want
 from ipamc.model.selector.normal_form import Outcomes, apart
 from ipamc.place.candidates import rank

@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from ipamc.lock.utilisation import Use, lines_in
 from ipamc.model.cidr import Block, address_text
+from ipamc.model.cluster import AddressSpace
 from ipamc.model.diagnostics import count, names
 from ipamc.model.follows import networks
 from ipamc.model.lock import State
@@ -167,7 +168,7 @@ def _bar(use: Use) -> Iterator[dict[str, str]]:
 def _nobody(part: Part, *, several: bool) -> Iterator[str]:
     meant = [each for each in part.map.pools if not each.use.pool.disabled and not each.use.pool.unlisted]
     unused = {each.use.pool.name for each in meant if not each.first + each.further}
-    if unused and part.map.cluster.nodes and not part.map.cluster.is_space:
+    if unused and part.map.cluster.nodes and not isinstance(part.map.cluster, AddressSpace):
         where = f"{part.map.cluster.name}: " if several else ""
         which = f"{count(len(unused), 'pool')} with a nodeSelector that selects no node: {names(unused)}"
         yield visible(f"{where}{which}")

@@ -15,10 +15,11 @@ from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.flags import is_true
 from ipamc.model.cilium.versions import can
 from ipamc.model.cilium.versions import text as version_text
-from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node
+from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Related, and_others, count, error, names, note, warning
 from ipamc.model.evidence import every_block
 from ipamc.model.lock import State
+from ipamc.model.node import CiliumNode, Node
 from ipamc.model.ownership import Ownership, ShownBlocks
 from ipamc.model.plan import ShownBlock
 from ipamc.review.audit.causes import Cause, Fact, Suppressed

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ipamc.check.capacity import LOW
 from ipamc.lock.utilisation import Use
-from ipamc.model.cluster import Cluster, Pool
+from ipamc.model.cluster import Pool, Scheme
 from ipamc.model.lock import Lock
 from ipamc.model.pool_words import Terms, terms
 from ipamc.review.shown_pools import uses_on
@@ -69,7 +69,7 @@ class Capacity(Struct, frozen=True, kw_only=True):
         return self.serves and low and (before is None or after is None or after.available < before.available)
 
 
-def compare_pools(before: Cluster, after: Cluster) -> tuple[PoolChange, ...]:
+def compare_pools(before: Scheme, after: Scheme) -> tuple[PoolChange, ...]:
     """Return the pools that differ, by name."""
     words, both = terms(after), (before, after)
     old, new = ({pool.name: _fields_of(pool, words) for pool in cluster.pools} for cluster in both)
@@ -134,7 +134,7 @@ def _differing(old: dict[str, tuple[str, ...]], new: dict[str, tuple[str, ...]])
 
 
 def capacity(
-    before: Cluster | None, lock_before: Lock, after: Cluster, lock_after: Lock, today: str
+    before: Scheme | None, lock_before: Lock, after: Scheme, lock_after: Lock, today: str
 ) -> tuple[Capacity, ...]:
     """Return the room of every pool of base or head on a day, by name, IPv4 before IPv6. O(n log n)."""
     uses = (uses_on(before, lock_before, today) if before else (), uses_on(after, lock_after, today))

@@ -17,9 +17,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ipamc.model.cluster import HOSTNAME, Cluster, Node
+from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import names
 from ipamc.model.lock import Line
+from ipamc.model.node import HOSTNAME, Node
 from ipamc.model.plan import Want
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.selector import Selector, SelectorIndex, parse_label_selector

@@ -11,7 +11,7 @@ from msgspec.structs import fields
 
 from ipamc.model.address_sets import blocks_over, covers, outermost
 from ipamc.model.cidr import Range
-from ipamc.model.cluster import Cluster, Pool, Version
+from ipamc.model.cluster import Cluster, Pool, Scheme, Version
 from ipamc.model.lock import Lock
 from ipamc.model.plan import Plan
 
@@ -32,17 +32,19 @@ class Setting(Struct, frozen=True, kw_only=True):
 UNKNOWN = (Setting(name="the base", old="this version cannot read its documents", new="not known"),)
 
 
-def changed(old: Lock, was: Cluster | None, plan: Plan) -> Iterator[Setting]:
+def changed(old: Lock, was: Scheme | None, plan: Plan) -> Iterator[Setting]:
     """Yield changes of the lock's header, and of Cluster fields that keep addresses back in the base."""
     pairs: list[tuple[str, str, str]] = []
     new = plan.lock
     if old.shards:
         pairs = [("mode", old.mode.value, new.mode.value), ("shards", str(old.shards), str(new.shards))]
+    now = plan.scheme
+    if isinstance(was, Cluster) and isinstance(now, Cluster):
+        pairs.append(("addressSpace", was.address_space or NONE, now.address_space or NONE))
+        pairs.append(("admission", _admission(was), _admission(now)))
+        pairs.append(("bgpAdvertisements", _advertised(was), _advertised(now)))
     if was:
-        pairs.append(("addressSpace", was.address_space or NONE, plan.cluster.address_space or NONE))
-        pairs.append(("admission", _admission(was), _admission(plan.cluster)))
-        pairs.append(("bgpAdvertisements", _advertised(was), _advertised(plan.cluster)))
-        pairs.append(("quarantineDays", _days(was), _days(plan.cluster)))
+        pairs.append(("quarantineDays", _days(was), _days(now)))
     return (Setting(name=name, old=old, new=new) for name, old, new in pairs if old != new)
 
 
@@ -56,11 +58,11 @@ def _advertised(cluster: Cluster) -> str:
     return ", ".join(each.name for each in cluster.advertisements if each.rendered) or NONE
 
 
-def _days(cluster: Cluster) -> str:
+def _days(cluster: Scheme) -> str:
     return "never" if cluster.quarantine_days is None else str(cluster.quarantine_days)
 
 
-def weaker(before: Cluster, after: Cluster) -> Iterator[Setting]:
+def weaker(before: Scheme, after: Scheme) -> Iterator[Setting]:
     """Yield what is less safe now: tests, addresses that are kept back, policies, limits."""
     yield from _tests(before, after)
     quarantine = [inf if each.quarantine_days is None else each.quarantine_days for each in (before, after)]
@@ -69,6 +71,12 @@ def weaker(before: Cluster, after: Cluster) -> Iterator[Setting]:
         yield Setting(name="quarantineDays", old=old, new=new)
     if after.budget_leave > before.budget_leave:
         yield Setting(name="budget.leave", old=f"{before.budget_leave} %", new=f"{after.budget_leave} %")
+    if isinstance(before, Cluster) and isinstance(after, Cluster):
+        yield from _of_cluster(before, after)
+    yield from _kept_back(before, after)
+
+
+def _of_cluster(before: Cluster, after: Cluster) -> Iterator[Setting]:
     for name, was, now in (
         ("unpooled", before.unpooled, after.unpooled),
         ("unmatchedNodes", before.unmatched_nodes, after.unmatched_nodes),
@@ -99,15 +107,14 @@ def weaker(before: Cluster, after: Cluster) -> Iterator[Setting]:
         yield Setting(name="admission.assign", old="true", new="false")
     if _ENFORCE.index(asks.enforce) < _ENFORCE.index(asked.enforce):
         yield Setting(name="admission.enforce", old=asked.enforce, new=asks.enforce)
-    yield from _kept_back(before, after)
 
 
-def _kept_back(before: Cluster, after: Cluster) -> Iterator[Setting]:
+def _kept_back(before: Scheme, after: Scheme) -> Iterator[Setting]:
     """Yield CIDRs that pools may give out now: excluded or reserved in the base, and in a pool still."""
     given = outermost(cidr.block for pool in after.pools for cidr in pool.ranges)
     reserved = (cidr.block for pool in after.pools for cidr in (*pool.reserved, *_pinned(pool)))
     still = outermost((*(cidr.block for cidr in after.excluded), *reserved))
-    kept = [("excludedCIDRs", cidr.block, not before.is_space) for cidr in before.excluded]
+    kept = [("excludedCIDRs", cidr.block, isinstance(before, Cluster)) for cidr in before.excluded]
     there = {node.name for node in after.nodes}
     for pool in before.pools:
         kept += [(f"reserved of {pool.name}", each.block, False) for each in pool.reserved if not each.node]
@@ -138,7 +145,7 @@ def _block(cluster: Cluster) -> str:
     return str(cluster.native_routing.block) if cluster.native_routing else ""
 
 
-def _tests(before: Cluster, after: Cluster) -> Iterator[Setting]:
+def _tests(before: Scheme, after: Scheme) -> Iterator[Setting]:
     now = {_meaning(test.asserts): test for test in after.tests}
     names = {test.name for test in after.tests}
     for test in before.tests:

@@ -16,8 +16,9 @@ from msgspec import Struct
 
 from ipamc.model.cilium.support import READ_AT
 from ipamc.model.cilium.versions import pod_cidr_annotation
-from ipamc.model.cluster import Cluster, Mode, Node
+from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.lock import Line
+from ipamc.model.node import Node
 from ipamc.model.plan import Plan
 from ipamc.render.targets.cilium_node import Allocated, allocated
 from ipamc.render.targets.context import texts
