@@ -303,11 +303,12 @@ def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[spac
     """Compare a cluster with the indexes of address spaces; return its lines there that must change.
     Lines of ranges that a space gave can change only in the space.
     """
-    if plan.cluster.address_space not in {"", *map(space_index.space_of, inputs.spaces)}:
-        log.add(address_space.without_index(plan.cluster))
     changed: dict[str, tuple[space_index.IndexLine, ...]] = {}
+    space = plan.cluster.address_space
+    if space and space not in map(space_index.space_of, inputs.spaces):
+        log.add(address_space.without_index(plan.cluster))
     for path, text in inputs.spaces.items():
-        name, space = space_index.space_of(path), plan.cluster.address_space
+        name = space_index.space_of(path)
         found = space_index.load_index(text, name)
         if not isinstance(found, space_index.Index):
             log.add([index_unreadable(path, found)] if name == space else [])
