@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ipamc.assertions import run
-from ipamc.check import address_space, admission, check, check_plan, masquerade
+from ipamc.check import address_space, admission, check, check_plan, network
 from ipamc.check.capacity import config_map_too_large
 from ipamc.check.published import check_adopt, check_mode_change, check_published, check_waiting
 from ipamc.check.published_ranges import check_published_ranges
@@ -164,7 +164,7 @@ def compile_cluster(inputs: Inputs) -> Compilation:
             others = None
             if plan.cluster.masquerade:
                 others = space.others(inputs.name) if space else None
-                log.add(masquerade.check_masquerading(plan, others))
+                log.add(network.check_masquerading(plan, others))
             phase("rendering")
             arranged = arrange(plan, before, others or ())
             files = emit(arranged, inputs.templates)

@@ -77,7 +77,7 @@ def test_a_compile_imports_neither_plan_nor_processes(repository: Path) -> None:
     assert not found & {"subprocess", "jsonschema", "ipamc.workspace.git_run"}
     # Of this cluster: it has no tests, space, policies, BGP, masquerading, Calico's selectors, JSON, or errors.
     needless = "assertions.run address_space place.spaces read.space_index check.admission render.targets.cel"
-    needless += " check.bgp render.targets.bgp check.masquerade check.follows model.selector.calico_tokens"
+    needless += " check.network render.targets.bgp check.follows model.selector.calico_tokens"
     needless += " read.syntax.json_stream read.hints place.allocate.shortage workspace.neighbours"
     assert not found & {f"ipamc.{name}" for name in needless.split()}
     assert len([name for name in found if name.startswith("ipamc")]) <= 136

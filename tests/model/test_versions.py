@@ -12,8 +12,17 @@ import pytest
 
 from ipamc.catalogue import catalogue
 from ipamc.model.cidr import parse_block
-from ipamc.model.cilium.features import FIRST, LAST, Capability
-from ipamc.model.cilium.support import APISERVER, APISERVER_TABLE, READ_AT, TABLE, Basis, Row
+from ipamc.model.cilium.support import (
+    APISERVER,
+    APISERVER_TABLE,
+    FIRST,
+    LAST,
+    READ_AT,
+    TABLE,
+    Basis,
+    Capability,
+    Row,
+)
 from ipamc.model.cilium.versions import (
     basis,
     can,

@@ -29,7 +29,7 @@ from ipamc.importing.files import (
     pools_text,
 )
 from ipamc.model.cidr import Block
-from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can
 from ipamc.model.cluster import CILIUM_MODES, ManagedBy, Mode, OperatorRole, Version
 from ipamc.model.diagnostics import Diagnostic, Log, Refused

@@ -17,7 +17,7 @@ from ipamc.model.cidr import BITS, Block, CidrError
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Span
 from ipamc.model.dump import Dump, SeenObject
-from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.expression import SelectorError
 from ipamc.model.selector.selector import EVERY, Selector, parse_node_selector
 from ipamc.read.values import ForeignMetadata
 

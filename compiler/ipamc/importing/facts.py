@@ -15,12 +15,13 @@ from ipamc.model.cilium.operator_list import CONFIG
 from ipamc.model.cluster import Bgp, ManagedBy, RoutingMode, Version
 from ipamc.model.diagnostics import Diagnostic, Span
 from ipamc.model.dump import Dump, SeenObject
-from ipamc.read.dump.managed import Offering, offering_of
 from ipamc.read.dump.programs import (
+    Offering,
     agent_flags,
     controller_flags,
     list_at,
     minor_of_kubelet,
+    offering_of,
     operator_of,
     programs_of,
     texts_of,

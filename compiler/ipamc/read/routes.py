@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from ipamc.model.cidr import Address, Block, CidrError, parse_address, parse_either
 from ipamc.model.diagnostics import At, Diagnostic, Refused, Span, error
-from ipamc.model.routes import Route, Table
+from ipamc.model.dump import Route, Table
 from ipamc.read.syntax.document import Unreadable
-from ipamc.read.syntax.encoding import decode
+from ipamc.read.syntax.text import decode
 
 LARGEST = 64 << 20
 """The most bytes of a table: some 300,000 routes of FRR as JSON."""

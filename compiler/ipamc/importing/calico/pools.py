@@ -9,13 +9,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ipamc.importing.calico import calico_rules as rules
-from ipamc.importing.calico.values import CalicoPool
+from ipamc.importing.calico.calico_rules import CalicoPool
 from ipamc.importing.facts import cidr_of
 from ipamc.model.address_sets import index_around, outermost, subtract
 from ipamc.model.cidr import BITS, Block, CidrError
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump, SeenObject
-from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.expression import SelectorError
 from ipamc.model.selector.normal_form import apart
 from ipamc.model.selector.selector import EVERY, Selector, parse_calico
 from ipamc.read.kinds.nodes import RawCondition

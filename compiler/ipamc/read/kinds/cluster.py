@@ -13,7 +13,7 @@ from ipamc.model import cluster
 from ipamc.model.admission import Admission, Enforce
 from ipamc.model.bgp import POD_CIDR, POD_IP_POOL, Advert, Advertisement
 from ipamc.model.cidr import Range
-from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import since
 from ipamc.model.diagnostics import Place
 from ipamc.model.selector.label_syntax import dns_label_problem

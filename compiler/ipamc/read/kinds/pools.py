@@ -12,25 +12,29 @@ from ipamc.model.cluster import Dialect, Pool, PoolFamily, SizeClass, Usage
 from ipamc.model.diagnostics import Place
 from ipamc.model.pool_words import native_form
 from ipamc.model.selector import calico
-from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.expression import SelectorError
 from ipamc.model.selector.selector import EVERY, Selector, parse_label_selector, parse_node_selector
 from ipamc.read import rules
-from ipamc.read.kinds.families import Family4, Family6, Prefix4, Prefix6, read_ask
 from ipamc.read.rules import wrong_shape
 from ipamc.read.values import (
     AnyOf,
+    Family4,
+    Family6,
     Foreign,
     ForeignMetadata,
     Metadata,
     NativeFields,
     Own,
     Positive,
+    Prefix4,
+    Prefix6,
     Reading,
     Reserved,
     Text,
     given,
     native_fields,
     range_lengths,
+    read_ask,
 )
 
 Percent = Annotated[int, Meta(ge=0, le=100)]
