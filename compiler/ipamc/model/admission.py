@@ -47,7 +47,7 @@ def label_of(cluster: str) -> str:
 
 
 def digest(name: str) -> int:
-    """Return a stable hash of a name, as a number."""
+    """Return a stable hash of a name, as a number: the first 8 bytes of SHA-256."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
 
 

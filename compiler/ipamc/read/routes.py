@@ -287,9 +287,7 @@ def _readable(text: str, hop: Address | None = None) -> Block | None:
 
 def _address(text: str | None) -> Address | None:
     """Read a next hop; over a session of IPv4 one of IPv6 is an IPv4 address, mapped. Raises CidrError."""
-    if not text:
-        return None
-    return parse_address(text)
+    return parse_address(text) if text else None
 
 
 def _hop(text: str | None) -> Address | None:

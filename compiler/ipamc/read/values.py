@@ -159,7 +159,7 @@ class Reading(Struct):
         # Nearly every name is also a host name label, and a name of this length is a valid value.
         short = max(map(len, names), default=0) <= label_syntax.LONGEST_VALUE
         others = values.difference(names) if short else values
-        if not (label_syntax.are_label_keys(keys) and label_syntax.are_label_values(others)):
+        if not (all(map(label_syntax.is_label_key, keys)) and all(map(label_syntax.is_label_value, others))):
             return False
         self.keys |= keys
         self.values |= values

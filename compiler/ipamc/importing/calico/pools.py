@@ -62,23 +62,19 @@ def read_pools(dump: Dump) -> tuple[list[CalicoPool], list[Diagnostic]]:
     for item in dump.of_kind("IPPool"):
         try:
             pools.setdefault(item.name, _pool(item, msgspec.convert(dict(item.value), _Pool), found))
-        except (msgspec.ValidationError, CidrError, SelectorError, _BlockSizeError) as problem:
+        except (msgspec.ValidationError, CidrError, SelectorError) as problem:
             found.append(rules.unreadable(item.at, f"IPPool {item.name}", str(problem)))
     return list(pools.values()), found
 
 
-class _BlockSizeError(ValueError):
-    """A block size that a pool cannot have."""
-
-
 def _pool(item: SeenObject, raw: _Pool, found: list[Diagnostic]) -> CalicoPool:
-    """Return an IPPool. Raises CidrError, SelectorError, _BlockSizeError."""
+    """Return an IPPool. Raises CidrError, SelectorError, ValidationError."""
     spec = raw.spec
     workload = not spec.allowed_uses or "Workload" in spec.allowed_uses
     block = cidr_of(item, spec.cidr, found, pods=workload)
     size = spec.block_size or BLOCK_SIZES[block.family]
     if not 0 < size <= BITS[block.family]:
-        raise _BlockSizeError(f"blockSize {size} is no prefix length of IPv{block.family}")
+        raise msgspec.ValidationError(f"blockSize {size} is no prefix length of IPv{block.family}")
     if spec.namespace_selector and workload and parse_calico(spec.namespace_selector) != EVERY:
         found.append(rules.namespace_selector(item.at, item.name, spec.namespace_selector))
     return CalicoPool(
