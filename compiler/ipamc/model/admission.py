@@ -19,8 +19,8 @@ ASSIGN_BETA = (1, 34)
 """The first with v1beta1 of it, off by default."""
 
 
-class Admission(Struct, frozen=True, kw_only=True):
-    """How kube-apiserver handles writes of a node's blocks, by admission policies."""
+class Admission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """`spec.admission`: how kube-apiserver handles writes of blocks. A document is decoded into it."""
 
     assign: bool = False
     """A node gets its blocks in the request that creates its Node or CiliumNode."""
