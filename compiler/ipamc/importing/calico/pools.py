@@ -19,10 +19,8 @@ from ipamc.model.selector.expression import SelectorError
 from ipamc.model.selector.normal_form import apart
 from ipamc.model.selector.selector import EVERY, Selector, parse_calico
 from ipamc.read.kinds.nodes import RawCondition
+from ipamc.read.kinds.pools import CALICO_SIZES
 from ipamc.read.values import ForeignMetadata
-
-BLOCK_SIZES = {4: 26, 6: 122}
-"""Calico's default block sizes (api/pkg/apis/projectcalico/v3/ippool.go)."""
 
 
 class _Spec(msgspec.Struct, rename="camel"):
@@ -72,7 +70,7 @@ def _pool(item: SeenObject, raw: _Pool, found: list[Diagnostic]) -> CalicoPool:
     spec = raw.spec
     workload = not spec.allowed_uses or "Workload" in spec.allowed_uses
     block = cidr_of(item, spec.cidr, found, pods=workload)
-    size = spec.block_size or BLOCK_SIZES[block.family]
+    size = spec.block_size or CALICO_SIZES[block.family]
     if not 0 < size <= BITS[block.family]:
         raise msgspec.ValidationError(f"blockSize {size} is no prefix length of IPv{block.family}")
     if spec.namespace_selector and workload and parse_calico(spec.namespace_selector) != EVERY:
