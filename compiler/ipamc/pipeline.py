@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ipamc.assertions import run
-from ipamc.check import address_space, admission, check, check_plan, masquerade
+from ipamc.check import address_space, admission, check, check_plan, network
 from ipamc.check.capacity import config_map_too_large, nearly_full
 from ipamc.check.drift import pin_not_held
 from ipamc.check.pools import check_ranges
@@ -175,7 +175,7 @@ def compile_cluster(inputs: Inputs) -> Compilation:
         if cluster.masquerade:
             space = inputs.index_of(cluster.address_space)
             others = space.others(inputs.name) if space else None
-            log.add(masquerade.check_masquerading(plan, others))
+            log.add(network.check_masquerading(plan, others))
         # Plan -> objects by file -> text by file.
         phase("rendering")
         arranged = arrange(plan, inputs.before, others or ())

@@ -8,8 +8,14 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from ipamc.assertions import assertion_rules as rules
-from ipamc.assertions.apart import Aparts
-from ipamc.assertions.blocks import Judgement, check_blocks, check_node, check_nothing, check_renumbers
+from ipamc.assertions.blocks import (
+    Aparts,
+    Judgement,
+    check_blocks,
+    check_node,
+    check_nothing,
+    check_renumbers,
+)
 from ipamc.assertions.rooms import Rooms
 from ipamc.assertions.subjects import Subjects, TooMany
 from ipamc.model.assertion import Apart, Assertion, BlocksOf, NodeHas, NothingIn, Room

@@ -14,7 +14,7 @@ from ipamc.model.evidence import Evidence
 from ipamc.model.follows import address_for
 from ipamc.model.node import CiliumNode, Node
 from ipamc.model.ownership import Ownership, OwnershipRules
-from ipamc.model.plan import Origin, Plan, ShownBlock
+from ipamc.model.plan import Origin, Plan, ShownBlock, pod_cidrs
 
 
 def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
@@ -25,14 +25,14 @@ def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
     ownership = OwnershipRules(cluster, plan.lock.lines, plan.operator_pools)
     by_severity: dict[Make, list[Node]] = {warning: [], error: []}
     for node in cluster.nodes:
-        if node.pod_cidrs and _wanted(plan, node) != node.pod_cidrs:
+        if node.pod_cidrs and pod_cidrs(cluster, plan.held.get(node.name, ())) != node.pod_cidrs:
             shown = [ShownBlock(block, node.name, node.at) for block in node.pod_cidrs]
             by_severity[_severity(ownership.strays(shown))].append(node)
     for make, some in by_severity.items():
         if not some:
             continue
         first, name = some[0], some[0].name
-        wanted = _wanted(plan, first)
+        wanted = pod_cidrs(cluster, plan.held.get(name, ()))
         has = f"node {name} has podCIDRs {cidr_texts(first.pod_cidrs)}"
         holds = f"the lock holds {cidr_texts(wanted) or 'none'}; the field is immutable"
         message = f"{has}, but {holds}{and_others([node.name for node in some])}"
@@ -61,12 +61,6 @@ def _which_case(plan: Plan, node: str) -> str:
     release = f"ipamc lock {plan.cluster.name} {' '.join(f'--release {block}' for block in returned)}"
     away = f"if {node} was away, and runs with what it shows: {release}"
     return f"{away}; if this dump is of another cluster, replace it; else "
-
-
-def _wanted(plan: Plan, node: Node) -> tuple[Block, ...]:
-    """Return a node's podCIDRs by the lock: its held blocks, in the order of `ipFamilies`."""
-    lines = plan.held.get(node.name, ())
-    return tuple(line.block for each in plan.cluster.families for line in lines if line.block.family == each)
 
 
 def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:

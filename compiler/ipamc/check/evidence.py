@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import Block, address_text
-from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can
 from ipamc.model.cluster import Cluster, Mode, Scheme
 from ipamc.model.diagnostics import Diagnostic, Related, Span, and_others, error, names, several, warning

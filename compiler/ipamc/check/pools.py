@@ -11,8 +11,7 @@ from ipamc.model.cidr import BITS, Block, Range, address_text, around
 from ipamc.model.cluster import Cluster, Dialect, Mode, Pool, Usage
 from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, note, several, warning
 from ipamc.model.node import Node
-from ipamc.model.node_addresses import nodes_in_pools
-from ipamc.model.ownership import PoolRange
+from ipamc.model.ownership import PoolRange, nodes_in_pools
 from ipamc.model.pool_words import block_size, native_form, no_new_blocks, with_reserved
 from ipamc.model.wording import nearest, shown
 

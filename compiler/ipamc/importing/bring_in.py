@@ -9,13 +9,12 @@ from msgspec.structs import replace
 
 from ipamc.importing import calico
 from ipamc.importing import import_rules as rules
-from ipamc.importing.accounted import account
 from ipamc.importing.calico import calico_rules
 from ipamc.importing.cilium import about_nodes, draft_of
 from ipamc.importing.clustercidr import draft as draft_of_cluster_cidrs
 from ipamc.importing.clustercidr import is_cluster_cidr
 from ipamc.importing.draft import Draft, PoolRange
-from ipamc.importing.facts import Facts, facts_of
+from ipamc.importing.facts import Facts, account, facts_of
 from ipamc.importing.files import (
     CILIUM_NODES,
     CLUSTER,
@@ -29,7 +28,7 @@ from ipamc.importing.files import (
     pools_text,
 )
 from ipamc.model.cidr import Block
-from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can
 from ipamc.model.cluster import ManagedBy, Mode, OperatorRole, Version
 from ipamc.model.diagnostics import Diagnostic, Log, Refused

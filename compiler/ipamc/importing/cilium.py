@@ -20,7 +20,7 @@ from ipamc.model.dump import Dump
 from ipamc.model.evidence import waits
 from ipamc.model.node import Node
 from ipamc.model.wording import shown
-from ipamc.read.dump.managed import Offering
+from ipamc.read.dump.programs import Offering
 from ipamc.read.rules import unreadable
 
 OUTSIDE = "outside"  # the name of the pool for blocks outside the configured ranges

@@ -12,9 +12,8 @@ from msgspec.structs import replace
 
 from ipamc.importing import calico
 from ipamc.importing import import_rules as rules
-from ipamc.importing.accounted import account
 from ipamc.importing.draft import Blocks, PoolRange
-from ipamc.importing.facts import facts_of
+from ipamc.importing.facts import account, facts_of
 from ipamc.importing.files import (
     CILIUM_NODES,
     LABELS,

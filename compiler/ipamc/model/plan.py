@@ -106,6 +106,13 @@ def by_place(wants: Sequence[Want]) -> tuple[dict[str, Node], dict[str, Node]]:
     return first, further
 
 
+def pod_cidrs(cluster: Cluster, held: Sequence[Line]) -> tuple[Block, ...]:
+    """Return a node's held blocks as `spec.podCIDRs` lists them: in the order of `ipFamilies`."""
+    if len(held) == 1:
+        return (held[0].block,)
+    return tuple(line.block for family in cluster.families for line in held if line.block.family == family)
+
+
 class StaleReason(enum.Enum):
     """Why a lock is out of date."""
 

@@ -17,7 +17,7 @@ from ipamc.model.diagnostics import MOST, At, Diagnostic, Enough, Findings, Plac
 from ipamc.model.follows import with_followed
 from ipamc.model.gc_pause import paused_collector
 from ipamc.model.node import CiliumNode, Node
-from ipamc.model.node_addresses import with_node_addresses
+from ipamc.model.ownership import with_node_addresses
 from ipamc.model.progress import reading as begin_reading
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.read import rules, space_index
@@ -27,8 +27,7 @@ from ipamc.read.locate import Texts
 from ipamc.read.schema import Schemas
 from ipamc.read.syntax import json_stream
 from ipamc.read.syntax.document import MAX_NODES, Document, Unreadable
-from ipamc.read.syntax.encoding import check, decode
-from ipamc.read.syntax.other_text import conflict_marker, other_text
+from ipamc.read.syntax.text import check, conflict_marker, decode, other_text
 from ipamc.read.syntax.yaml import yaml_documents
 from ipamc.read.syntax.yaml_cut import read_cut
 from ipamc.read.values import Reading

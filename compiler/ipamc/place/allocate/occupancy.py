@@ -13,7 +13,7 @@ from ipamc.model.address_sets import blocks_over, lines_over, outermost, shared,
 from ipamc.model.cidr import BITS, Block, Range
 from ipamc.model.cluster import Scheme
 from ipamc.model.lock import Line, State
-from ipamc.model.node_addresses import reserved_around
+from ipamc.model.ownership import reserved_around
 from ipamc.model.plan import ShownBlock
 
 Take = Callable[[int, Block], None]

@@ -1,6 +1,6 @@
 """Converts documents to items of a known kind. The kind decides schema, shape and reader, not the file name.
 
-Each dialect has a module; `base` has the structs that they share. Chooses no pool and no block.
+Each dialect has a module; `read/values.py` has the structs that they share. Chooses no pool and no block.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ipamc.model.node import CiliumNode, Node
 from ipamc.read import hints, rules
 from ipamc.read.kinds import bgp, cluster, nodes, pools, space, tests
 from ipamc.read.syntax.document import Document, Odd, member
-from ipamc.read.syntax.other_text import cut_off
+from ipamc.read.syntax.text import cut_off
 from ipamc.read.values import Reading
 
 Value = AddressSpace | Cluster | Pool | Node | CiliumNode | BgpObject | Range | Assertion

@@ -14,9 +14,8 @@ from ipamc.model.cluster import AddressSpace, Pool, PoolFamily
 from ipamc.model.diagnostics import Place
 from ipamc.model.selector.selector import EVERY
 from ipamc.read import rules
-from ipamc.read.kinds.families import Prefix4, Prefix6
 from ipamc.read.kinds.pools import Percent, RawSelector, read_selector
-from ipamc.read.values import AnyOf, Metadata, Natural, Own, Reading, Reserved, Text
+from ipamc.read.values import AnyOf, Metadata, Natural, Own, Prefix4, Prefix6, Reading, Reserved, Text
 
 _SHARDS = 1 << 30
 """More nodes than one shard can have: the lock of a space has one shard."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ipamc.model.cidr import Block, address_text
-from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.operator_list import given_by_operator
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can, waits_for_agent
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.follows import given_by_address

@@ -11,8 +11,8 @@ from ipamc.check.evidence import pod_cidrs_count
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import aggregated, blocks_over, index_around, lines_over, overlaps
 from ipamc.model.cidr import BITS, Block, address_text, parse_block
-from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.flags import is_true
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can
 from ipamc.model.cilium.versions import text as version_text
 from ipamc.model.cluster import Cluster, Mode
@@ -243,7 +243,7 @@ def _effect(cluster: Cluster) -> str:
 
 def _announced_from(cluster: Cluster) -> str:
     """Return the object whose blocks Cilium announces by BGP: Node, CiliumNode, or "" for none.
-    In multi-pool mode `pools.allocated` of the CiliumNode is announced (check/bgp.py).
+    In multi-pool mode `pools.allocated` of the CiliumNode is announced (check/network.py).
     """
     version, mode = cluster.cilium, cluster.mode
     if cluster.bgp == "metallb" and can(version, Capability.METALLB) and mode.one_block:

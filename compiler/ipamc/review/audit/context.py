@@ -18,14 +18,13 @@ from ipamc.model.cidr import Block
 from ipamc.model.cilium.operator_list import AGENT, CONFIG
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import At, Diagnostic, Related, error, note
-from ipamc.model.dump import Dump, SeenEndpoint, SeenObject, SeenPod
+from ipamc.model.dump import Dump, SeenEndpoint, SeenObject, SeenPod, Table
 from ipamc.model.evidence import Evidence
 from ipamc.model.follows import followed
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.node import Node
 from ipamc.model.ownership import Ownership, OwnershipRules, RangeIndex
 from ipamc.model.plan import ShownBlock
-from ipamc.model.routes import Table
 from ipamc.read.dump.programs import operator_of, texts_of
 from ipamc.read.rendered import Rendered, identity
 from ipamc.review.audit.causes import Cause, Fact

@@ -22,7 +22,7 @@ from ipamc.model.diagnostics import names
 from ipamc.model.lock import Line
 from ipamc.model.node import HOSTNAME, Node
 from ipamc.model.plan import Want
-from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.expression import SelectorError
 from ipamc.model.selector.selector import Selector, SelectorIndex, parse_label_selector
 from ipamc.read.parts import FLAGS
 from ipamc.read.rendered import Rendered, RenderedObject

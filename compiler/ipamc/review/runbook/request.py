@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from ipamc.lock.consent import parse_consent
 from ipamc.lock.file_rules import lost_blocks
 from ipamc.model.cidr import CidrError, Range, parse_block
-from ipamc.model.cilium.features import LAST
+from ipamc.model.cilium.support import LAST
 from ipamc.model.cluster import Cluster, Mode, Pool, Version
 from ipamc.model.diagnostics import Diagnostic, errors_of, names, several
 from ipamc.model.lock import Consent
 from ipamc.model.plan import Origin, Plan
-from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.expression import SelectorError
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.model.selector.selector import parse_calico
 from ipamc.place.allocate.allocate import allocate

@@ -1,16 +1,23 @@
-"""Rules about BGP objects. Without peers in the input nothing is reported of them: they may be elsewhere."""
+"""Rules about what the network does with pod addresses: BGP objects announce them, nodes masquerade them.
+
+Without BGP peers in the input nothing is reported of them: they may be elsewhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 from ipamc.check.multi_pool import needs
+from ipamc.model.address_sets import aggregated, covers
 from ipamc.model.bgp import POD_CIDR, POD_IP_POOL, POOL_NAME, Advert, Advertisement, pool_labels
-from ipamc.model.cilium.features import Capability
+from ipamc.model.cidr import Block
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can, text, until
 from ipamc.model.cluster import Cluster, Mode, Pool
-from ipamc.model.diagnostics import Diagnostic, Place, Related, error, names, warning
+from ipamc.model.diagnostics import Diagnostic, Place, Related, error, names, note, warning
+from ipamc.model.masquerade import native_routing, needs_members, unmasqueraded
+from ipamc.model.plan import Plan
 from ipamc.model.selector.selector import EVERY
 
 _POLICY = "CiliumBGPPeeringPolicy"
@@ -166,3 +173,90 @@ def _of_peers(cluster: Cluster) -> Iterator[tuple[Place, str, list[Related], str
         if cluster.nodes and not any(group.selector.matches(one.labels, one.name) for one in cluster.nodes):
             at, has = group.at / "spec" / "nodeSelector", f"{whose} selects no node of the inventory"
             yield at, has, [], "change nodeSelector"
+
+
+_MASQUERADE = ("spec", "cilium", "masquerade")
+
+
+def masquerading_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0581: what `masquerade` asks for is in that Cilium, and in that mode."""
+    asked = cluster.masquerade
+    if asked is None:
+        return
+    six, agent, pools = 6 in cluster.families, asked.ip_masq_agent, Capability.SKIP_MASQUERADE
+    used = (
+        (six and agent, "ipMasqAgent", "an ip-masq-agent of IPv6", Capability.IP_MASQ_AGENT_IPV6),
+        (six and not agent, "ipMasqAgent", "ipv6-native-routing-cidr", Capability.IPV6_NATIVE_ROUTING),
+        (asked.link_local_6, "masqLinkLocalIPv6", "masqLinkLocalIPv6", Capability.IP_MASQ_AGENT_IPV6),
+        (asked.only_default_pool, "onlyMasqueradeDefaultPool", "onlyMasqueradeDefaultPool", pools),
+    )
+    for is_used, name, what, capability in used:
+        at = cluster.field(*_MASQUERADE, name)
+        if is_used and not can(cluster.cilium, capability):
+            instead = "write ipMasqAgent: false" if "agent of" in what else f"remove {name}"
+            fix = f"{'remove masquerade' if what.startswith('ipv6') else instead}, or use a newer Cilium"
+            message = needs(cluster, what, capability)
+            yield error("IPC0581", at, message, also=[cluster.version_here], help=fix)
+        elif is_used and capability is pools and cluster.mode is not Mode.MULTI_POOL:
+            message = f"{name} has no effect in {cluster.mode} mode: it is for multi-pool mode"
+            yield error("IPC0581", at, message, also=[cluster.mode_here], help=f"remove {name}")
+    for name, is_used in (("masqLinkLocal", asked.link_local), ("masqLinkLocalIPv6", asked.link_local_6)):
+        if is_used and not agent:
+            message = f"{name} with ipMasqAgent: false: only the ip-masq-agent reads it"
+            fix = f"remove {name}, or ipMasqAgent: false"
+            yield error("IPC0581", cluster.field(*_MASQUERADE, name), message, help=fix)
+
+
+def check_masquerading(plan: Plan, members: Sequence[Block] | None) -> Iterator[Diagnostic]:
+    """Yield findings about masquerading. `members` are the addresses of the other clusters of the address
+    space; None: they are not known.
+    """
+    cluster, asked = plan.cluster, plan.cluster.masquerade
+    if asked is None:
+        return
+    if members is None and needs_members(cluster):
+        yield from unknown_members(cluster)
+    elif asked.ip_masq_agent:
+        yield from mount_by_hand(cluster)
+    else:
+        yield from not_one_cidr(cluster, unmasqueraded(cluster, plan.lock.lines, members or ()))
+
+
+def unknown_members(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0582: the other clusters of the address space are known where their addresses are rendered."""
+    space = cluster.address_space
+    message = f"masquerade lists the clusters of address space {space}, and no index of it is beside this one"
+    also = [Related(cluster.field("spec", "addressSpace"), "the address space is named here")]
+    alone = "write masquerade: {addressSpace: false}, and their CIDRs in nonMasqueradeCIDRs"
+    fix = f"write it where the other clusters are: ipamc init --space {space}; or {alone}"
+    yield error("IPC0582", cluster.field(*_MASQUERADE), message, also=also, help=fix)
+
+
+def not_one_cidr(cluster: Cluster, blocks: Sequence[Block]) -> Iterator[Diagnostic]:
+    """IPC0583: with `ipMasqAgent: false`, one CIDR of a family has all that is not masqueraded."""
+    native = native_routing(cluster, blocks)
+    for family in cluster.families:
+        some = list(aggregated(block for block in blocks if block.family == family))
+        one = native.get(family)
+        outside = [block for block in some if one is None or not covers([one], block)]
+        if not outside:
+            continue
+        flag, written = f"ipv{family}-native-routing-cidr", cluster.native_routing
+        if one and written:
+            at, message = written.at, f"{names(map(str, outside))} outside nativeRoutingCIDR {one}"
+            fix = "widen nativeRoutingCIDR"
+        else:
+            at = cluster.field(*_MASQUERADE, "ipMasqAgent")
+            message = f"{flag} is one CIDR, and these are {len(some)}: {names(map(str, some))}"
+            fix = "write nativeRoutingCIDR, one CIDR that has them all"
+        also = [Related(cluster.field(*_MASQUERADE), "asked for here")]
+        yield error("IPC0583", at, message, also=also, help=f"{fix}; or ipMasqAgent: true, which has a list")
+
+
+def mount_by_hand(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0584: where Helm does not do it, the agents' pods mount the ConfigMap of the ip-masq-agent."""
+    if cluster.managed_by != "helm":
+        file = "key config, as /etc/config/ip-masq-agent"
+        message = f"the DaemonSet cilium must mount ConfigMap ip-masq-agent, {file}"
+        fix = "render Cilium's chart with ipMasqAgent.enabled=true and without ipMasqAgent.config"
+        yield note("IPC0584", cluster.field(*_MASQUERADE), message, help=fix)
