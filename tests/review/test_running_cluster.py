@@ -14,7 +14,7 @@ from ipamc.model.lock import State
 from ipamc.model.plan import Plan
 from ipamc.pipeline import Compilation
 from ipamc.read.rendered import Rendered, identity
-from ipamc.report.plan.sections import headline
+from ipamc.report.plan_text import headline
 from ipamc.review import GATES
 from ipamc.review.diff import ClusterBase, Difference, compare
 from ipamc.review.diff.lock_lines import misplaced

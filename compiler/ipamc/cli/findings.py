@@ -22,8 +22,7 @@ from ipamc.cli.command import BUG, DONE, REFUSED
 from ipamc.cli.options import Function
 from ipamc.cli.terminal import colour, say, show
 from ipamc.model.diagnostics import At, Diagnostic, Located, Refused, Span, located, names
-from ipamc.report.findings import NAMES, format_of, report
-from ipamc.report.findings.content import Checked, Failure, RuleText, span_of, with_spans
+from ipamc.report.findings import NAMES, Checked, Failure, RuleText, format_of, report, span_of, with_spans
 from ipamc.report.terminal_text import harmless, harmless_json, tally, visible
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import name_of

@@ -21,8 +21,7 @@ from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Refused, Severity, count
 from ipamc.model.lock import Lock, State
 from ipamc.model.progress import phase
-from ipamc.report.findings import format_of
-from ipamc.report.findings.content import Failure
+from ipamc.report.findings import Failure, format_of
 from ipamc.review import GATES
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import clusters_folder, find, folder_of, name_of
@@ -252,6 +251,7 @@ def _run(task: PlanRun) -> ClusterReport:
     from ipamc.pipeline import compile_cluster
     from ipamc.read.locate import locate
     from ipamc.review.diff import compare, empty_base
+    from ipamc.review.diff.documents import Setting
     from ipamc.review.diff.plan_report import (
         ClusterReport,
         PlanStatus,
@@ -261,7 +261,6 @@ def _run(task: PlanRun) -> ClusterReport:
         revoked,
         shards_grown,
     )
-    from ipamc.review.diff.settings import Setting
     from ipamc.workspace.plan_base import cluster_base, taken_over, way_back
     from ipamc.workspace.source import Disk
 
@@ -351,5 +350,5 @@ def rendered(report: PlanReport, style: str, day: str, *, coloured: bool = False
         from ipamc.report.page import render_plan
 
         return render_plan(report, disk.assets("templates/page"), day)
-    render: Callable[..., str] = import_module(f"ipamc.report.plan.{style}").render
+    render: Callable[..., str] = import_module(f"ipamc.report.plan_{style}").render
     return render(report, colour=coloured) if style == "text" else render(report)

@@ -14,7 +14,7 @@ from ipamc.model.diagnostics import count, names
 from ipamc.workspace import disk
 
 if TYPE_CHECKING:
-    from ipamc.report.page.data import Part
+    from ipamc.report.page_data import Part
     from ipamc.workspace.source import Source
 
 _MOST_BYTES = 100 << 20
@@ -87,9 +87,9 @@ def command(*, path: str, most: int, style: str, **where: Any) -> int:
 def _part(folder: str, source: Source, day: str, most: int) -> Part:
     from ipamc.pipeline import load_cluster
     from ipamc.place.candidates import assign
-    from ipamc.report.page.data import Part
+    from ipamc.report.page_data import Part
     from ipamc.review.address_map import chosen, lock_text, map_of, versions_of
-    from ipamc.review.started import started_with
+    from ipamc.review.shown_pools import started_with
     from ipamc.workspace.lock_history import lock_history, texts
     from ipamc.workspace.spaces import of_space
 

@@ -15,7 +15,7 @@ from ipamc.cli.options import Minor, assume_option, clusters_argument, jobs_opti
 from ipamc.cli.runner import ClusterRun, compiling, prepare
 from ipamc.cli.terminal import colour, progress, show, show_record
 from ipamc.model.diagnostics import Located, Refused, Severity, count
-from ipamc.report.findings.content import Checked, Failure, with_spans
+from ipamc.report.findings import Checked, Failure, with_spans
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.workers import run_all
 

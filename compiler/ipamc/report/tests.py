@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ipamc.model.diagnostics import count
-from ipamc.report.findings.content import Checked
-from ipamc.report.findings.json import record as finding_record
+from ipamc.report.finding_documents import record as finding_record
+from ipamc.report.findings import Checked
 from ipamc.report.terminal_text import paint, visible
 
 VERSION = 1

@@ -1,4 +1,7 @@
-"""Selects what `ipamc show` prints of a cluster: pools, their room, and the lines that the user asks for."""
+"""Selects what `ipamc show` prints of a cluster: pools, their room, and the lines that the user asks for.
+
+It also finds the blocks that nodes started with, where Cilium's operator may have given them others since.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,11 @@ from ipamc.lock.utilisation import PoolUse, lines_in, utilisation
 from ipamc.model.address_sets import lines_over
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster
+from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, Lock, State
+from ipamc.model.ownership import ShownBlocks
 from ipamc.model.pool_words import Terms, terms
+from ipamc.place.candidates import assign, shared_pools, unlisted_pools
 from ipamc.place.quarantine import first_day, released_on
 
 
@@ -188,3 +194,26 @@ def quarantine_ends(line: Line, days: int) -> str:
         except OverflowError:
             return ""
     return first_day(line.since, days)
+
+
+def operator_pools(cluster: Cluster, published: Iterable[str] = ()) -> frozenset[str]:
+    """Return the pools whose blocks Cilium's operator gives out. O(nodes) with pools of single nodes.
+    `published`: names of rendered pools that nodes share.
+    """
+    wants = assign(cluster) if cluster.own_pools else ()
+    return shared_pools(cluster, wants, published) | unlisted_pools(cluster)
+
+
+def started_with(cluster: Cluster, lock: Lock) -> frozenset[Block]:
+    """Return the blocks that nodes started with and may no longer have. O(lines log n).
+    They are held blocks of the operator's pools whose nodes are in the inventory and do not show them.
+    """
+    pools = operator_pools(cluster)
+    if not pools:
+        return frozenset()
+    evidence = Evidence(cluster)
+    shown = {node.name: ShownBlocks(evidence.of(node)) for node in cluster.nodes}
+    lines = (line for line in lock.lines if line.state is State.HELD and line.pool in pools)
+    return frozenset(
+        line.block for line in lines if line.node in shown and not shown[line.node].fits(line.block)
+    )

@@ -26,8 +26,17 @@ from ipamc.read.parts import FLAGS
 from ipamc.read.read import may_have_pools, read, read_shared
 from ipamc.read.rendered import Rendered
 from ipamc.review.aggregates import AggregateChange, FilterChange, compare_aggregates, compare_filters
+from ipamc.review.diff.documents import (
+    UNKNOWN,
+    Capacity,
+    PoolChange,
+    Setting,
+    capacity,
+    changed,
+    compare_pools,
+    weaker,
+)
 from ipamc.review.diff.lock_lines import LineChanges, Misplaced, compare_lines, misplaced
-from ipamc.review.diff.pools import Capacity, PoolChange, capacity, compare_pools
 from ipamc.review.diff.rendered import (
     Files,
     Flag,
@@ -38,9 +47,8 @@ from ipamc.review.diff.rendered import (
     leaving,
     restarts,
 )
-from ipamc.review.diff.settings import UNKNOWN, Setting, changed, weaker
 from ipamc.review.runbook.sentences import moves, steps
-from ipamc.review.started import operator_pools
+from ipamc.review.shown_pools import operator_pools
 
 
 class ClusterBase(Struct, frozen=True, kw_only=True):

@@ -22,8 +22,7 @@ from ipamc.model.plan import Plan
 from ipamc.render.targets.cilium_node import Allocated, allocated
 from ipamc.render.targets.context import texts
 from ipamc.render.targets.node import pod_cidrs
-from ipamc.review.runbook.steps import FEW, Runbook
-from ipamc.review.runbook.template import runbook
+from ipamc.review.runbook.steps import FEW, Runbook, runbook
 
 WELL_KNOWN = {
     "kubernetes.io/hostname",

@@ -16,9 +16,10 @@ from ipamc.lock.utilisation import Use
 from ipamc.model.cluster import Pool
 from ipamc.model.diagnostics import count
 from ipamc.model.lock import Line, State
-from ipamc.report.show.columns import Screen, TableRow, dots, draw, head_row, lay_out, legend, used
+from ipamc.report.lock_lines import state
+from ipamc.report.show_columns import Screen, TableRow, dots, draw, head_row, lay_out, legend, used
 from ipamc.report.terminal_text import paint, visible, width
-from ipamc.report.utilisation import addresses, amount, percent, percent_left, state
+from ipamc.report.utilisation import addresses, amount, percent, percent_left
 from ipamc.review.shown_pools import ShownCluster, ShownPool, quarantine_ends
 
 MOST = 30  # pools of one cluster on a terminal; more are shown in a pipe, and by `--all`

@@ -10,8 +10,9 @@ from msgspec.structs import asdict
 from ipamc.law.change import Verdict
 from ipamc.lock.line_changes import LineChange
 from ipamc.model.lock import Line
-from ipamc.report.findings import json as findings
-from ipamc.report.utilisation import state_record, use_record
+from ipamc.report import finding_documents
+from ipamc.report.lock_lines import state_record
+from ipamc.report.utilisation import use_record
 from ipamc.review.aggregates import FilterChange
 from ipamc.review.diff import Difference
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport
@@ -36,7 +37,7 @@ def _cluster(cluster: ClusterReport) -> dict[str, Any]:
         "status": cluster.status.value,
         "said": cluster.said,
         "changed": cluster.changed,
-        "findings": [findings.record(finding) for finding in cluster.findings],
+        "findings": [finding_documents.record(finding) for finding in cluster.findings],
         **(_difference(cluster.difference) if cluster.difference else {}),
     }
 
