@@ -32,7 +32,7 @@ PLAN = Difference(
     pools=(),
     pools_known=True,
     capacity=(),
-    aggregates=(),
+    prefixes=(),
     files=Files(written=("ciliumnodes/000/ciliumnodes.yaml",), removed=()),
 )
 """A node joined."""
@@ -68,8 +68,8 @@ OTHERS: dict[str, tuple[Any, str]] = {
 }
 HARMLESS = {
     "unit",
-    "aggregates",
-    "filters",
+    "prefixes",
+    "announced",
     "counts",
     "added",
     "pending",

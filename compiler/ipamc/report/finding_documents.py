@@ -275,5 +275,26 @@ def _add(parent: Element, tag: str, attributes: dict[str, str], text: str | None
     return child
 
 
+TESTS_VERSION = 1
+
+
+def tests_record(cluster: str, checked: Sequence[Checked] | None) -> dict[str, object]:
+    """Return the JSON object of one cluster; `tests` is null if it was refused before its tests ran."""
+    tests = [
+        {
+            "name": test.name,
+            "because": test.because,
+            "status": test.status,
+            "subjects": test.subjects,
+            "file": test.at.path,
+            "line": test.at.line,
+            "column": test.at.column,
+            "findings": list(map(record, test.findings)),
+        }
+        for test in checked or ()
+    ]
+    return {"name": cluster, "tests": None if checked is None else tests}
+
+
 DOCUMENTS = {"json": json_document, "gitlab": gitlab, "sarif": sarif, "junit": junit}
 """The formats of this module, by name."""

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct, field
 
-from ipamc.model.diagnostics import At, Diagnostic, Located, Severity, Span, located
+from ipamc.model.diagnostics import At, Diagnostic, Located, Severity, Span, count, located
 from ipamc.report.terminal_text import excerpt, paint, visible, where
 
 
@@ -69,7 +69,6 @@ class Format(Struct, frozen=True):
     """A way to print findings."""
 
     name: str
-    limit: int | None = None  # the most findings of one code; None: all
     document: bool = True
     """The text is one document: it is printed without findings, too, and nothing else is printed."""
     rooted: bool = False  # paths are relative to the repository's root; False: as the user would type them
@@ -77,10 +76,10 @@ class Format(Struct, frozen=True):
 
 
 FORMATS = (
-    Format("full", LIMIT, document=False),
-    Format("concise", LIMIT, document=False),
+    Format("full", document=False),
+    Format("concise", document=False),
     Format("json"),
-    Format("github", LIMIT, document=False, rooted=True),
+    Format("github", document=False, rooted=True),
     Format("gitlab", rooted=True),
     Format("sarif", rooted=True, rules=True),
     Format("junit", rooted=True),
@@ -106,9 +105,10 @@ def report(
     For people, only the first LIMIT findings of a code and the number of the others. A finding without a
     location refers to its whole file. `checked` are the tests; their findings are among `findings`.
     """
-    chosen = format_of(name)
-    shown, more = first_of_each(sorted(map(with_spans, findings), key=attrgetter("order")), chosen.limit)
-    render = LINES.get(name) or _document(name)
+    document = format_of(name).document
+    in_order = sorted(map(with_spans, findings), key=attrgetter("order"))
+    shown, more = first_of_each(in_order, len(in_order) if document else LIMIT)
+    render = _document(name) if document else LINES[name]
     return render(
         Content(
             findings=tuple(shown),
@@ -127,10 +127,9 @@ def _document(name: str) -> Callable[[Content], str]:
     return DOCUMENTS[name]
 
 
-def first_of_each(findings: Sequence[Located], limit: int | None) -> tuple[list[Located], dict[str, int]]:
-    """Keep the first `limit` findings of each code; count the others, by code in order."""
+def first_of_each(findings: Iterable[Located], most: int) -> tuple[list[Located], dict[str, int]]:
+    """Keep the first findings of each code, at most `most`; count the others, by code in order."""
     seen, shown = Counter[str](), []
-    most = len(findings) if limit is None else limit
     for finding in findings:
         seen[finding.code] += 1
         if seen[finding.code] <= most:
@@ -242,6 +241,24 @@ def command(word: str, data: str, **properties: str | int) -> str:
     """Return one command on one line, escaped so that the runner reads the same words."""
     listed = ",".join(f"{name}={str(value).translate(_PROPERTY)}" for name, value in properties.items())
     return f"::{word} {listed}::{data.translate(_DATA)}\n"
+
+
+_STYLES = {"passed": "dim", "failed": "error", "warned": "warning", "skipped": "note"}
+
+
+def tests_text(cluster: str, checked: Sequence[Checked], *, colour: bool) -> str:
+    """Return a line with the cluster and the number of passed tests, then a line for each test in order."""
+    if not checked:
+        way_out = "write some in a document of kind Tests beside the Cluster (ipamc schema Tests)"
+        return f"{visible(cluster)}: no tests: {way_out}\n"
+    of_status = Counter(test.status for test in checked)
+    numbers = [f"{of_status[status]:,} {status}" for status in _STYLES if of_status[status]]
+    lines = [f"{visible(cluster)}: {count(len(checked), 'test')}, {', '.join(numbers)}"]
+    for test in checked:
+        status = paint(f"{test.status:<7}", _STYLES[test.status], colour=colour)
+        about = "about no node here" if test.status == "skipped" else test.subjects
+        lines.append(f"  {status}  {visible(test.name)} ({about})")
+    return "\n".join(lines) + "\n"
 
 
 LINES = {"full": full, "concise": concise, "github": github}

@@ -18,7 +18,7 @@ from ipamc.model.lock import Line
 from ipamc.model.pool_words import terms
 from ipamc.read.parts import INDEX
 from ipamc.report.lock_lines import state
-from ipamc.report.prefixes import filter_lines, prefixes
+from ipamc.report.prefixes import changed_prefixes, filter_lines
 from ipamc.report.terminal_text import paint, visible, width
 from ipamc.report.utilisation import number
 from ipamc.review.diff import Difference
@@ -182,16 +182,13 @@ def _configuration(difference: Difference) -> Iterator[Section]:
     about = f"{count(same, 'pool')} unchanged" if same else ""
     yield Section("capacity, in free blocks", head, changed, about=about)
     title = "aggregates, of held and pending blocks (ipamc show --aggregates)"
-    aggregates = [(change.pool or NONE, prefixes(change)) for change in difference.aggregates]
-    yield Section(title, ("pool", "prefixes"), aggregates, folded=True)
+    prefixes = [(of.pool or NONE, changed_prefixes(of)) for of in difference.prefixes]
+    yield Section(title, ("pool", "prefixes"), [row for row in prefixes if row[1]], folded=True)
     title = "filters of routers, in this order (ipamc show --aggregates --output frr|junos|ios-xr)"
-    added = [
-        (of.pool or NONE, "before the apply, add", filter_lines(of.add_before)) for of in difference.filters
-    ]
-    removed = [
-        (of.pool or NONE, "after the apply and what restarts, remove", filter_lines(of.remove_after))
-        for of in difference.filters
-    ]
+    filters = difference.prefixes if difference.announced else ()
+    before, after = "before the apply, add", "after the apply and what restarts, remove"
+    added = [(of.pool or NONE, before, filter_lines(of.added)) for of in filters]
+    removed = [(of.pool or NONE, after, filter_lines(of.removed)) for of in filters]
     yield Section(title, ("pool", "when", "lines"), [row for row in (*added, *removed) if row[2]])
     paths_of = (("written", difference.files.written), ("removed", difference.files.removed))
     files = [(f"{count(len(paths), 'file')} {word}:", names(paths)) for word, paths in paths_of if paths]

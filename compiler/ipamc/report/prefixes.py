@@ -14,7 +14,7 @@ from msgspec import Struct
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.diagnostics import count, names
 from ipamc.report.terminal_text import paint, visible, width
-from ipamc.review.aggregates import AggregateChange, FilterLine, LineGroup
+from ipamc.review.aggregates import FilterLine, LineGroup, PrefixChange
 from ipamc.review.netbox import NetBoxImport
 
 
@@ -56,19 +56,22 @@ def _cluster(cluster: ClusterAggregates, *, colour: bool) -> Iterator[str]:
         yield f"{name}{' ' * (named - width(name))}  {prefix:{wide}}  {count(number, 'block')}"
 
 
-def prefixes(change: AggregateChange) -> str:
-    """Return the prefixes of one pool and family that a plan removes and adds, at most SHOWN."""
-    every = [f"−{block}" for block in change.removed]  # noqa: RUF001 - a minus is as wide as a plus
-    every += [f"+{block}" for block in change.added]
-    more = len(every) - SHOWN
-    return " ".join(every[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+def changed_prefixes(change: PrefixChange) -> str:
+    """Return the prefixes of one pool and family that a plan removes and adds, at most SHOWN; "" without."""
+    removed, added = change.prefixes
+    every = [f"−{block}" for block in removed]  # noqa: RUF001 - a minus is as wide as a plus
+    return _some([*every, *(f"+{block}" for block in added)], " ")
 
 
 def filter_lines(lines: Sequence[FilterLine]) -> str:
     """Return lines of a filter in the syntax of most routers, at most SHOWN."""
-    every = [f"{of.block}{f' le {of.longest}' if of.longest > of.block.prefix else ''}" for of in lines]
+    longer = (f" le {line.longest}" if line.longest > line.block.prefix else "" for line in lines)
+    return _some([f"{line.block}{more}" for line, more in zip(lines, longer, strict=True)], ", ")
+
+
+def _some(every: Sequence[str], between: str) -> str:
     more = len(every) - SHOWN
-    return ", ".join(every[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+    return between.join(every[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")
 
 
 VERSION = 1

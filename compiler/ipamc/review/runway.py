@@ -18,20 +18,19 @@ from __future__ import annotations
 import bisect
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, timedelta
+from datetime import date
 from fractions import Fraction
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.law.change import Days, changes
 from ipamc.lock.line_changes import renumbered
-from ipamc.lock.record import HEADER, decode_records, line_of
 from ipamc.lock.utilisation import PoolUse
 from ipamc.model.cidr import BITS
 from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Line, Lock
 from ipamc.model.ownership import RangeIndex
+from ipamc.review.address_map import Versions
 from ipamc.review.shown_pools import rooms, uses_on
 
 WEEK = 7 * 86_400
@@ -215,7 +214,7 @@ def _in_order(seconds: Sequence[int]) -> list[int]:
 
 
 class Ledger:
-    """Reads the versions of a lock one after the other, and decodes only lines that differ.
+    """Counts the addresses in the versions of a lock, one after the other.
     A block belongs to today's pool whose range contains it, else to today's pool with the name in its line: a
     pool that is renamed, divided or enlarged keeps its history. Only held blocks count: nodes with pending
     blocks have others.
@@ -224,21 +223,14 @@ class Ledger:
     def __init__(self, cluster: Cluster) -> None:
         self._ranges = RangeIndex(cluster.pools)
         self._names = frozenset(cluster.pools_by_name)
-        self._rows: frozenset[bytes] = frozenset()
+        self._versions = Versions(lines=[], current=0)
         self.held: dict[Key, int] = defaultdict(int)  # the addresses that are held now, by pool and family
 
     def read(self, text: bytes) -> Delta | None:
         """Read the next version, and return its changes; None, and no change, if it is no readable lock."""
-        header, _, body = text.partition(b"\n")
-        rows = frozenset(body.split(b"\n"))
-        try:
-            HEADER.decode(header)
-            gone = self._decoded(self._rows - rows)
-            come = self._decoded(rows - self._rows)
-        except ValueError:  # msgspec's errors and CidrErrors are ValueErrors
+        found = self._versions.add(text)
+        if found is None:
             return None
-        self._rows = rows
-        found = changes(gone, come, Days("", None, None))
         both = renumbered(found)
         sums: dict[tuple[str, Key], int] = defaultdict(int)
         for each in found:
@@ -258,16 +250,6 @@ class Ledger:
     def _key(self, line: Line) -> Key:
         pool = self._ranges.pool_of(line.block)
         return (pool.name if pool else line.pool if line.pool in self._names else ""), line.block.family
-
-    @staticmethod
-    def _decoded(rows: Iterable[bytes]) -> list[Line]:
-        """Return lines by address. Raises ValueError."""
-        filled = [row for row in rows if row]
-        records = decode_records(b"\n".join(filled) + b"\n") if filled else []
-        if len(records) != len(filled):
-            raise ValueError("a row with two records")
-        lines = [line_of(record) for record in records]
-        return sorted(lines, key=lambda line: line.block)
 
 
 def runway(
@@ -317,11 +299,3 @@ def _pool(use: PoolUse, nodes: int, weeks: Sequence[Week]) -> PoolRunway:
     numbers = [pool.blocks // rate if rate > 0 else reach + 1 for rate in pool.rates]
     latest, middle, soonest = (number if number <= reach else None for number in numbers)
     return replace(pool, lasts=Lasts(soonest=soonest, middle=middle, latest=latest, reach=reach))
-
-
-def day_after(today: str, weeks: int) -> str:
-    """Return the day this many weeks after a day, ISO 8601; "" past the end of the calendar."""
-    try:
-        return (date.fromisoformat(today) + timedelta(weeks=weeks)).isoformat()
-    except OverflowError:
-        return ""

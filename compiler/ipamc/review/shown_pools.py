@@ -6,7 +6,6 @@ It also finds the blocks that nodes started with, where Cilium's operator may ha
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, timedelta
 from fnmatch import fnmatchcase
 
 from msgspec import Struct
@@ -188,12 +187,7 @@ def quarantine_ends(line: Line, days: int) -> str:
     """Return the first day on which a quarantined line can be given out again; "" if the calendar ends.
     A block that a node moved away from is not given out on the day of the move.
     """
-    if days == 0 and line.moved:
-        try:
-            return (date.fromisoformat(line.since) + timedelta(days=1)).isoformat()
-        except OverflowError:
-            return ""
-    return first_day(line.since, days)
+    return first_day(line.since, max(days, int(line.moved)))
 
 
 def operator_pools(cluster: Cluster, published: Iterable[str] = ()) -> frozenset[str]:

@@ -25,7 +25,7 @@ from ipamc.place.spaces import with_others
 from ipamc.read.parts import FLAGS
 from ipamc.read.read import may_have_pools, read, read_shared
 from ipamc.read.rendered import Rendered
-from ipamc.review.aggregates import AggregateChange, FilterChange, compare_aggregates, compare_filters
+from ipamc.review.aggregates import PrefixChange, compare_prefixes
 from ipamc.review.diff.documents import (
     UNKNOWN,
     Capacity,
@@ -79,10 +79,10 @@ class Difference(Struct, frozen=True, kw_only=True):
     pools_known: bool
     """False: this version cannot read the base's documents, and `pools` is empty for that reason."""
     capacity: tuple[Capacity, ...]  # every pool, by name and family
-    aggregates: tuple[AggregateChange, ...]  # by pool and family
+    prefixes: tuple[PrefixChange, ...]  # by pool and family
     files: Files
-    filters: tuple[FilterChange, ...] = ()
-    """By pool and family; empty if the cluster announces nothing and the user did not ask for filters."""
+    announced: bool = False
+    """Whether routers filter them: the cluster announces its blocks, or the user asks for filters."""
 
     @property
     def changed(self) -> bool:
@@ -158,7 +158,6 @@ def compare(
     even if `bgp` is none. O(n log n) in lines.
     """
     plan = after.plan
-    announced = filters or plan.cluster.bgp != "none"
     room = capacity(before.cluster, before.lock, plan.cluster, plan.lock, today)
     full = {(pool.pool, pool.family) for pool in room if pool.after and not pool.after.blocks_free}
     misplaced_lines = misplaced(plan, full)
@@ -188,9 +187,9 @@ def compare(
         pools=compare_pools(before.cluster, plan.cluster) if before.cluster else (),
         pools_known=before.cluster is not None or before.new,
         capacity=room,
-        aggregates=compare_aggregates(before.lock.lines, plan.lock.lines),
+        prefixes=compare_prefixes(before.lock.lines, plan.lock.lines, lines.lines),
         files=trees.files,
-        filters=compare_filters(before.lock.lines, plan.lock.lines) if announced else (),
+        announced=filters or plan.cluster.bgp != "none",
     )
 
 
