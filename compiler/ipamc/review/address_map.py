@@ -176,7 +176,7 @@ class Versions(Struct):
 
     def add_current(self, lock: Lock, subject: str = "") -> None:
         """Append the current lock, if it differs from the last version."""
-        text = lock_text(lock)
+        text = dumps(lock).encode()
         if not self.steps or frozenset(_rows(text)) != self._now:
             self.add(text, subject=subject)
 
@@ -192,13 +192,8 @@ def _sort(change: Change[Line], both: Collection[tuple[str, int]]) -> Sort:
 
 def versions_of(lock: Lock) -> Versions:
     """Return a table of versions with the lines of the current lock and no version yet."""
-    index = {row: number for number, row in enumerate(_rows(lock_text(lock)))}
+    index = {row: number for number, row in enumerate(_rows(dumps(lock).encode()))}
     return Versions(lines=list(lock.lines), current=len(index), _index=index)
-
-
-def lock_text(lock: Lock) -> bytes:
-    """Return the text of a lock."""
-    return dumps(lock).encode()
 
 
 def _rows(text: bytes) -> Iterator[bytes]:

@@ -111,17 +111,7 @@ class Stays(enum.Enum):
     OTHER = "it stays as it is"
 
 
-_REMOVED = frozenset(
-    {
-        Stays.NODE_CONFIG,
-        Stays.POD_IP_POOL,
-        Stays.PLANNED,
-        Stays.JOINS,
-        Stays.CILIUM_NODE,
-        Stays.ADMISSION,
-        Stays.OTHER,
-    }
-)
+_NOT_REMOVED = (Stays.AGENT, Stays.NODE, Stays.CONFIG_MAP, Stays.MASQ_AGENT)
 _OF_KIND = {
     **dict.fromkeys(POLICIES, Stays.ADMISSION),
     "CiliumNodeConfig": Stays.NODE_CONFIG,
@@ -141,7 +131,7 @@ class Leaving(Struct, frozen=True, kw_only=True):
     @property
     def removable(self) -> bool:
         """Return whether `ipamc ci apply --prune` deletes them; it must not or cannot delete the others."""
-        return self.stays in _REMOVED
+        return self.stays not in _NOT_REMOVED
 
     @property
     def sentence(self) -> str:
