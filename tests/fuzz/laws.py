@@ -96,8 +96,8 @@ def findings_can_be_shown(inputs: Inputs, found: Iterable[Diagnostic], rendered:
                 rows = _BREAK.split(texts[at.path].decode(errors="replace"))
                 assert at.line <= len(rows), at
                 assert 0 <= at.column <= len(rows[at.line - 1]) + 2, at
-    for each in FORMATS:
-        readable(each.name, report(findings, each.name, rules=_rules() if each.rules else {}), len(findings))
+    for name, each in FORMATS.items():
+        readable(name, report(findings, name, rules=_rules() if each.rules else {}), len(findings))
 
 
 @cache

@@ -21,7 +21,8 @@ from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Refused, Severity, count
 from ipamc.model.lock import Lock, State
 from ipamc.model.progress import phase
-from ipamc.report.findings import Failure, format_of
+from ipamc.report.findings import FORMATS as FINDING_FORMATS
+from ipamc.report.findings import Failure
 from ipamc.review import GATES
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import clusters_folder, find, folder_of, name_of
@@ -186,7 +187,7 @@ def command(  # noqa: PLR0913 - an argument for each option
         elif cluster.difference is None:
             notes.append((cluster.failed, text))
     reasons = [f"refused: {reason}" for reason in refusals(report, fail_on - allow)]
-    document = format_of(style).document
+    document = FINDING_FORMATS[style].document
     if document:  # it is all that stderr has, and without these it would pass for that of a clean plan
         failures += [Failure("", text) for wrong, text in notes if wrong]
         failures += [Failure("", reason) for reason in reasons]

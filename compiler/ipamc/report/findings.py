@@ -8,7 +8,7 @@ the order, and on the number of findings of one code. The formats that are one d
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import PurePosixPath
 
@@ -68,28 +68,22 @@ LIMIT = 20  # the most findings of one code in a text for people
 class Format(Struct, frozen=True):
     """A way to print findings."""
 
-    name: str
     document: bool = True
     """The text is one document: it is printed without findings, too, and nothing else is printed."""
     rooted: bool = False  # paths are relative to the repository's root; False: as the user would type them
     rules: bool = False  # it contains the catalogue's entries
 
 
-FORMATS = (
-    Format("full", document=False),
-    Format("concise", document=False),
-    Format("json"),
-    Format("github", document=False, rooted=True),
-    Format("gitlab", rooted=True),
-    Format("sarif", rooted=True, rules=True),
-    Format("junit", rooted=True),
-)
-NAMES = tuple(known.name for known in FORMATS)
-
-
-def format_of(name: str) -> Format:
-    """Return the format of that name."""
-    return next(known for known in FORMATS if known.name == name)
+FORMATS = {
+    "full": Format(document=False),
+    "concise": Format(document=False),
+    "json": Format(),
+    "github": Format(document=False, rooted=True),
+    "gitlab": Format(rooted=True),
+    "sarif": Format(rooted=True, rules=True),
+    "junit": Format(rooted=True),
+}
+NAMES = tuple(FORMATS)
 
 
 def report(
@@ -105,26 +99,22 @@ def report(
     For people, only the first LIMIT findings of a code and the number of the others. A finding without a
     location refers to its whole file. `checked` are the tests; their findings are among `findings`.
     """
-    document = format_of(name).document
+    document = FORMATS[name].document
     in_order = sorted(map(with_spans, findings), key=attrgetter("order"))
     shown, more = first_of_each(in_order, len(in_order) if document else LIMIT)
-    render = _document(name) if document else LINES[name]
-    return render(
-        Content(
-            findings=tuple(shown),
-            more=more,
-            failures=tuple(failures),
-            checked=tuple(checked),
-            rules=rules or {},
-            colour=colour,
-        )
+    content = Content(
+        findings=tuple(shown),
+        more=more,
+        failures=tuple(failures),
+        checked=tuple(checked),
+        rules=rules or {},
+        colour=colour,
     )
-
-
-def _document(name: str) -> Callable[[Content], str]:
+    if not document:
+        return LINES[name](content)
     from ipamc.report.finding_documents import DOCUMENTS  # noqa: PLC0415 - most runs need none
 
-    return DOCUMENTS[name]
+    return DOCUMENTS[name](content)
 
 
 def first_of_each(findings: Iterable[Located], most: int) -> tuple[list[Located], dict[str, int]]:

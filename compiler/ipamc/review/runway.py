@@ -116,11 +116,10 @@ def growth(changes: Sequence[int]) -> Growth:
 def _jump(changes: Sequence[tuple[int, int]]) -> Jump | None:
     """Return the week that changed more than all others together; None without one or with few changes."""
     total = sum(abs(change) for _, change in changes)
-    if sum(change != 0 for _, change in changes) < 2:
-        largest = max(changes, key=lambda pair: abs(pair[1]), default=(0, 0))
-        return Jump(*largest, Fraction(1)) if abs(largest[1]) > 1 else None
-    week, change = max(changes, key=lambda pair: (abs(pair[1]), -pair[0]))
-    return Jump(week, change, Fraction(abs(change), total)) if 2 * abs(change) > total else None
+    alone = sum(change != 0 for _, change in changes) < 2
+    week, change = max(changes, key=lambda pair: (abs(pair[1]), -pair[0]), default=(0, 0))
+    most = 2 * abs(change) > total and (abs(change) > 1 or not alone)
+    return Jump(week, change, Fraction(abs(change), total)) if most else None
 
 
 class Lasts(Struct, frozen=True, kw_only=True):

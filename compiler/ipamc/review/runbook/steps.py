@@ -179,9 +179,8 @@ class _Made:
     def __init__(self, *, loops: bool) -> None:
         self.loops = loops
         self.plain = False  # whether values are printed as they are
-        self.nodes: tuple[
-            str, ...
-        ] = ()  # of the wave, and the file that has them where it has loops, else ""
+        # Of the wave; and the file that has them where it has loops, else "".
+        self.nodes: tuple[str, ...] = ()
         self.file = ""
         self.heading = self.back = ""
         self.notes: list[str] = []
