@@ -28,8 +28,7 @@ from ipamc.render.arrange import arrange
 from ipamc.report import explanation, lock_lines, plan_json, plan_markdown, plan_text, show_text
 from ipamc.report import utilisation as report_utilisation
 from ipamc.report.findings import FORMATS, RuleText, report
-from ipamc.report.show_columns import Screen
-from ipamc.report.show_text import ShowOptions
+from ipamc.report.show_text import Screen, ShowOptions
 from ipamc.review import GATES
 from ipamc.review.diff import Difference, UnreadableBase, compare, empty_base, read_base
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport, refusals

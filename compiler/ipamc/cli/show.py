@@ -152,8 +152,7 @@ def command(  # noqa: PLR0913 - an argument for each option
         lines = show_blocks or choice.of_lines
         found = pooled = reading.read(_shown(choice, reading.source.day(), lines=lines))
         if output == "text":
-            from ipamc.report.show_columns import Screen
-            from ipamc.report.show_text import ShowOptions, render
+            from ipamc.report.show_text import Screen, ShowOptions, render
 
             options = ShowOptions(
                 sort=sort, reverse=reverse, ranges=ranges, every=every, blocks=lines, filtered=choice.any

@@ -10,7 +10,7 @@ from ipamc.lock.utilisation import Use
 from ipamc.model.lock import Line, State
 from ipamc.report.lock_lines import state_record
 from ipamc.report.terminal_text import visible
-from ipamc.review.shown_pools import ShownCluster, ShownPool, quarantine_ends
+from ipamc.review.shown_pools import ShownCluster, ShownPool
 
 
 def number(value: int) -> str:
@@ -141,10 +141,8 @@ def _block_rows(cluster: ShownCluster) -> Iterator[Sequence[object]]:
 
 
 def _block_row(cluster: ShownCluster, pool: str, cidr: str, line: Line) -> Sequence[object]:
-    days = cluster.quarantine_days
-    ends = quarantine_ends(line, days) if line.state is State.QUARANTINED and days is not None else ""
-    family = f"IPv{line.block.family}"
-    return cluster.name, pool, family, cidr, line.block, line.node, line.state, line.since, ends
+    name, family, ends = cluster.name, f"IPv{line.block.family}", cluster.free_on(line)
+    return name, pool, family, cidr, line.block, line.node, line.state, line.since, ends
 
 
 def _csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

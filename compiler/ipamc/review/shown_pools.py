@@ -101,6 +101,11 @@ class ShownCluster(Struct, frozen=True, kw_only=True):
     quarantine_days: int | None
     today: str  # ISO 8601
 
+    def free_on(self, line: Line) -> str:
+        """Return the first day on which a quarantined line can be given out; "" for others, or never."""
+        days = self.quarantine_days
+        return quarantine_ends(line, days) if line.state is State.QUARANTINED and days is not None else ""
+
 
 def shown(
     cluster: Cluster,
