@@ -7,7 +7,7 @@ import pytest
 from ipamc.model.cluster import Scheme
 from ipamc.pipeline import Inputs
 from ipamc.review.diff import read_base
-from ipamc.review.diff.settings import weaker
+from ipamc.review.diff.documents import weaker
 from ipamc.workspace.disk import assets
 
 BASE = """\

@@ -62,11 +62,8 @@ from ipamc.place.resize.decide import resizes
 from ipamc.place.resize.resize_rules import checked_decisions
 from ipamc.read.dump.read import read_dump
 from ipamc.read.locate import locate
-from ipamc.report import explanation
+from ipamc.report import explanation, plan_json, plan_markdown, plan_text
 from ipamc.report.findings import report
-from ipamc.report.plan import json as plan_json
-from ipamc.report.plan import markdown as plan_markdown
-from ipamc.report.plan import text as plan_text
 from ipamc.report.resize import table as resize_table
 from ipamc.review.audit import audit, refused
 from ipamc.review.audit.context import Context

@@ -98,7 +98,7 @@ def command(
     from ipamc.model.cluster import AddressSpace
     from ipamc.model.diagnostics import Log
     from ipamc.pipeline import load_folder
-    from ipamc.report.netbox import summary, table
+    from ipamc.report.prefixes import netbox_summary, netbox_table
     from ipamc.review import netbox
     from ipamc.workspace.dump import load_table
 
@@ -130,7 +130,7 @@ def command(
         changes = netbox.later_import(every, there, [name for _, name, _ in found], statuses, columns)
     if problems or changes is None:
         return problems.conclude(style)
-    text = table(changes, columns, ids=existing is not None)
+    text = netbox_table(changes, columns, ids=existing is not None)
     written = ""
     if path == "-":
         show(text)
@@ -138,6 +138,6 @@ def command(
         written = f"; {path} {'written' if disk.replace(path, text) else 'unchanged'}"
     code = problems.conclude(style)
     if code == DONE:
-        first, *more = summary(changes)
+        first, *more = netbox_summary(changes)
         tell(style, f"{first}{written}", *more)
     return code

@@ -20,8 +20,8 @@ from ipamc.law.change import Gate
 from ipamc.model.diagnostics import Refused, Severity, count
 from ipamc.model.lock import Lock, State
 from ipamc.model.progress import phase
-from ipamc.report.findings import format_of
-from ipamc.report.findings.content import Failure
+from ipamc.report.findings import FORMATS as FINDING_FORMATS
+from ipamc.report.findings import Failure
 from ipamc.review import GATES
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import clusters_folder, find, folder_of, name_of
@@ -186,7 +186,7 @@ def command(  # noqa: PLR0913 - an argument for each option
         elif cluster.difference is None:
             notes.append((cluster.failed, text))
     reasons = [f"refused: {reason}" for reason in refusals(report, fail_on - allow)]
-    document = format_of(style).document
+    document = FINDING_FORMATS[style].document
     if document:  # it is all that stderr has, and without these it would pass for that of a clean plan
         failures += [Failure("", text) for wrong, text in notes if wrong]
         failures += [Failure("", reason) for reason in reasons]
@@ -252,6 +252,7 @@ def _run(task: PlanRun) -> ClusterReport:
     from ipamc.pipeline import compile_cluster
     from ipamc.read.locate import locate
     from ipamc.review.diff import compare, empty_base
+    from ipamc.review.diff.documents import Setting
     from ipamc.review.diff.plan_report import (
         ClusterReport,
         PlanStatus,
@@ -261,7 +262,6 @@ def _run(task: PlanRun) -> ClusterReport:
         revoked,
         shards_grown,
     )
-    from ipamc.review.diff.settings import Setting
     from ipamc.workspace.plan_base import cluster_base, taken_over, way_back
     from ipamc.workspace.source import Disk
 
@@ -351,5 +351,5 @@ def rendered(report: PlanReport, style: str, day: str, *, coloured: bool = False
         from ipamc.report.page import render_plan
 
         return render_plan(report, disk.assets("templates/page"), day)
-    render: Callable[..., str] = import_module(f"ipamc.report.plan.{style}").render
+    render: Callable[..., str] = import_module(f"ipamc.report.plan_{style}").render
     return render(report, colour=coloured) if style == "text" else render(report)

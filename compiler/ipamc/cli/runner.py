@@ -20,7 +20,7 @@ from ipamc.law.change import UNLAWFUL
 from ipamc.model.diagnostics import Diagnostic, Refused, Severity, count, names
 from ipamc.model.lock import Consent, State
 from ipamc.model.wording import typed
-from ipamc.report.findings.content import Failure
+from ipamc.report.findings import Failure
 from ipamc.workspace import disk, output
 from ipamc.workspace.cluster_lock import LockedFolder, lock_folder
 from ipamc.workspace.clusters import name_of, parent_of

@@ -28,7 +28,7 @@ from ipamc.place.candidates import assign, shared_pools, unlisted_pools
 from ipamc.place.quarantine import first_day
 from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.review.explain_pools import ExplainedPool, explain_pools
-from ipamc.review.started import started_with
+from ipamc.review.shown_pools import started_with
 
 
 class NodeStatus(enum.StrEnum):

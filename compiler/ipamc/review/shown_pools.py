@@ -1,9 +1,11 @@
-"""Selects what `ipamc show` prints of a cluster: pools, their room, and the lines that the user asks for."""
+"""Selects what `ipamc show` prints of a cluster: pools, their room, and the lines that the user asks for.
+
+It also finds the blocks that nodes started with, where Cilium's operator may have given them others since.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, timedelta
 from fnmatch import fnmatchcase
 
 from msgspec import Struct
@@ -14,8 +16,11 @@ from ipamc.lock.utilisation import PoolUse, lines_in, utilisation
 from ipamc.model.address_sets import lines_over
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Scheme
+from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, Lock, State
+from ipamc.model.ownership import ShownBlocks
 from ipamc.model.pool_words import Terms, terms
+from ipamc.place.candidates import assign, shared_pools, unlisted_pools
 from ipamc.place.quarantine import first_day, released_on
 
 
@@ -95,6 +100,11 @@ class ShownCluster(Struct, frozen=True, kw_only=True):
     started: frozenset[Block]  # blocks that nodes started with, and may no longer have
     quarantine_days: int | None
     today: str  # ISO 8601
+
+    def free_on(self, line: Line) -> str:
+        """Return the first day on which a quarantined line can be given out; "" for others, or never."""
+        days = self.quarantine_days
+        return quarantine_ends(line, days) if line.state is State.QUARANTINED and days is not None else ""
 
 
 def shown(
@@ -182,9 +192,27 @@ def quarantine_ends(line: Line, days: int) -> str:
     """Return the first day on which a quarantined line can be given out again; "" if the calendar ends.
     A block that a node moved away from is not given out on the day of the move.
     """
-    if days == 0 and line.moved:
-        try:
-            return (date.fromisoformat(line.since) + timedelta(days=1)).isoformat()
-        except OverflowError:
-            return ""
-    return first_day(line.since, days)
+    return first_day(line.since, max(days, int(line.moved)))
+
+
+def operator_pools(cluster: Scheme, published: Iterable[str] = ()) -> frozenset[str]:
+    """Return the pools whose blocks Cilium's operator gives out. O(nodes) with pools of single nodes.
+    `published`: names of rendered pools that nodes share.
+    """
+    wants = assign(cluster) if cluster.own_pools else ()
+    return shared_pools(cluster, wants, published) | unlisted_pools(cluster)
+
+
+def started_with(cluster: Scheme, lock: Lock) -> frozenset[Block]:
+    """Return the blocks that nodes started with and may no longer have. O(lines log n).
+    They are held blocks of the operator's pools whose nodes are in the inventory and do not show them.
+    """
+    pools = operator_pools(cluster)
+    if not pools:
+        return frozenset()
+    evidence = Evidence(cluster)
+    shown = {node.name: ShownBlocks(evidence.of(node)) for node in cluster.nodes}
+    lines = (line for line in lock.lines if line.state is State.HELD and line.pool in pools)
+    return frozenset(
+        line.block for line in lines if line.node in shown and not shown[line.node].fits(line.block)
+    )

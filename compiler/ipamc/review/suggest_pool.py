@@ -96,29 +96,27 @@ class Suggestion(Struct, frozen=True, kw_only=True):
     routed: bool | None  # it is inside nativeRoutingCIDR; None if the cluster has none of this family
 
 
+class Wish(Struct, frozen=True, kw_only=True):
+    """A request for free space."""
+
+    size: int  # a prefix length
+    family: int
+    within: tuple[Block, ...] = ()  # `--from`; empty: see `areas_of`
+    pool: Pool | None = None  # the pool that is to grow; None for a new one
+    most: int = 3  # how many suggestions
+
+
 class Suggestions(Struct, frozen=True, kw_only=True):
     """The answer to `ipamc suggest pool`."""
 
-    size: int  # the prefix length that was asked for
-    family: int
+    wish: Wish
     areas: tuple[Area, ...]
     found: tuple[Suggestion, ...]  # the best first
     largest: Block | None  # the largest free block, the lowest of these; None if nothing is free
     members: tuple[Member, ...]
     cluster: Cluster | None  # the cluster of the pool; None for any cluster of the address space
-    pool: Pool | None  # the pool that is to grow; None for a new one
     block_size: int  # the pool's block size; for a new pool, the cluster's usual one
     space: AddressSpace | None = None  # the address space that is to choose, if the user named no ranges
-
-
-class Wish(Struct, frozen=True, kw_only=True):
-    """A request for free space."""
-
-    size: int
-    family: int
-    within: tuple[Block, ...] = ()  # `--from`; empty: see `areas_of`
-    pool: Pool | None = None
-    most: int = 3  # how many suggestions
 
 
 def member_of(inputs: Inputs) -> Member:
@@ -182,14 +180,12 @@ def suggest(
     ranked = [_ranked(hole, wish.size, homes, native) for hole in holes if hole.prefix <= wish.size]
     ranked.sort(key=lambda pair: pair[0])
     return Suggestions(
-        size=wish.size,
-        family=family,
+        wish=wish,
         areas=areas,
         found=tuple(found for _, found in ranked[: wish.most]),
         largest=min(holes, key=lambda hole: (hole.prefix, hole), default=None),
         members=tuple(members),
         cluster=cluster,
-        pool=wish.pool,
         block_size=_block_size(members, cluster, wish),
         space=space.space if space and not wish.within else None,
     )

@@ -40,7 +40,7 @@ from ipamc.place.candidates import assign, shared_pools, unmatched_refused
 from ipamc.place.quarantine import first_day, released
 from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.read.locate import locate
-from ipamc.review.node_changes import NodeChange, apply_changes
+from ipamc.review.node_changes import ChangedCluster, NodeChange, apply_changes
 
 MOST_EXPLAINED = 8  # the most reasons for which remedies are searched
 MOST_POOLS = 3  # the most other pools that are named
@@ -86,10 +86,8 @@ class Without(Struct, frozen=True, kw_only=True):
 class WhatIf(Struct, frozen=True, kw_only=True):
     """The answer to `ipamc show --what-if`."""
 
-    cluster: Cluster
     changes: tuple[NodeChange, ...]
-    added: Mapping[str, tuple[str, ...]]
-    removed: Mapping[str, tuple[str, ...]]
+    changed: ChangedCluster
     given: Mapping[str, tuple[Line, ...]]  # the blocks of added nodes, by name
     left: tuple[Line, ...]  # the quarantined lines of removed nodes
     free_on: str  # the first day on which these can be given out again, ISO 8601; "": never
@@ -133,10 +131,8 @@ def what_if(inputs: Inputs, changes: Sequence[NodeChange], today: str) -> WhatIf
     pools = tuple(_pool_outlooks(changed.cluster, before.plan.lock, after.plan.lock, today))
     left = [line for line in after.plan.lock.lines if line.node in gone and line.state is State.QUARANTINED]
     return WhatIf(
-        cluster=changed.cluster,
         changes=tuple(changes),
-        added=changed.added,
-        removed=changed.removed,
+        changed=changed,
         given={name: after.plan.held.get(name, ()) for name in sorted(new)},
         left=tuple(line for line in left if line.since == today),
         free_on="" if cluster.quarantine_days is None else first_day(today, cluster.quarantine_days),

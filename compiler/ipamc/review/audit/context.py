@@ -30,7 +30,7 @@ from ipamc.read.rendered import Rendered, identity
 from ipamc.review.audit.causes import Cause, Fact
 from ipamc.review.live.cilium import Running
 from ipamc.review.live.objects import CILIUM_NODE, NODE, POLICIES, Object
-from ipamc.review.started import operator_pools
+from ipamc.review.shown_pools import operator_pools
 
 LISTED = 4  # the most nodes or objects of one finding whose places are listed
 YOUNG = 300

@@ -25,9 +25,18 @@ from ipamc.place.spaces import with_others
 from ipamc.read.parts import FLAGS
 from ipamc.read.read import may_have_pools, read_folder, read_shared
 from ipamc.read.rendered import Rendered
-from ipamc.review.aggregates import AggregateChange, FilterChange, compare_aggregates, compare_filters
+from ipamc.review.aggregates import PrefixChange, compare_prefixes
+from ipamc.review.diff.documents import (
+    UNKNOWN,
+    Capacity,
+    PoolChange,
+    Setting,
+    capacity,
+    changed,
+    compare_pools,
+    weaker,
+)
 from ipamc.review.diff.lock_lines import LineChanges, Misplaced, compare_lines, misplaced
-from ipamc.review.diff.pools import Capacity, PoolChange, capacity, compare_pools
 from ipamc.review.diff.rendered import (
     Files,
     Flag,
@@ -38,9 +47,8 @@ from ipamc.review.diff.rendered import (
     leaving,
     restarts,
 )
-from ipamc.review.diff.settings import UNKNOWN, Setting, changed, weaker
 from ipamc.review.runbook.sentences import moves, steps
-from ipamc.review.started import operator_pools
+from ipamc.review.shown_pools import operator_pools
 
 
 class ClusterBase(Struct, frozen=True, kw_only=True):
@@ -71,10 +79,10 @@ class Difference(Struct, frozen=True, kw_only=True):
     pools_known: bool
     """False: this version cannot read the base's documents, and `pools` is empty for that reason."""
     capacity: tuple[Capacity, ...]  # every pool, by name and family
-    aggregates: tuple[AggregateChange, ...]  # by pool and family
+    prefixes: tuple[PrefixChange, ...]  # by pool and family
     files: Files
-    filters: tuple[FilterChange, ...] = ()
-    """By pool and family; empty if the cluster announces nothing and the user did not ask for filters."""
+    announced: bool = False
+    """Whether routers filter them: the cluster announces its blocks, or the user asks for filters."""
 
     @property
     def changed(self) -> bool:
@@ -152,7 +160,6 @@ def compare(
     plan = after.plan
     scheme = plan.scheme
     cluster = scheme if isinstance(scheme, Cluster) else None
-    announced = filters or (cluster is not None and cluster.bgp != "none")
     room = capacity(before.cluster, before.lock, scheme, plan.lock, today)
     full = {(pool.pool, pool.family) for pool in room if pool.after and not pool.after.blocks_free}
     misplaced_lines = misplaced(plan, full)
@@ -180,9 +187,9 @@ def compare(
         pools=compare_pools(before.cluster, scheme) if before.cluster else (),
         pools_known=before.cluster is not None or before.new,
         capacity=room,
-        aggregates=compare_aggregates(before.lock.lines, plan.lock.lines),
+        prefixes=compare_prefixes(before.lock.lines, plan.lock.lines, lines.lines),
         files=trees.files,
-        filters=compare_filters(before.lock.lines, plan.lock.lines) if announced else (),
+        announced=filters or (cluster is not None and cluster.bgp != "none"),
     )
 
 

@@ -233,7 +233,7 @@ def under_way(
     before, lock = base.cluster if isinstance(base.cluster, Cluster) else None, base.lock
     found: list[Runbook] = []
     if before and before.cilium < plan.cluster.cilium:
-        found.append(planners.upgrade(replace(site, plan=replace(plan, cluster=before)), plan.cluster.cilium))
+        found.append(planners.upgrade(replace(site, plan=replace(plan, scheme=before)), plan.cluster.cilium))
     # The families in the base's inputs are ignored: inputs may be edited and not compiled yet.
     had = {line.block.family for line in lock.lines}
     new = [family for family in plan.cluster.families if family not in had]

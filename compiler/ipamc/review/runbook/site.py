@@ -22,8 +22,7 @@ from ipamc.model.node import Node
 from ipamc.model.plan import Plan, pod_cidrs
 from ipamc.render.targets.cilium_node import Allocated, allocated
 from ipamc.render.targets.context import texts
-from ipamc.review.runbook.steps import FEW, Runbook
-from ipamc.review.runbook.template import runbook
+from ipamc.review.runbook.steps import FEW, Runbook, runbook
 
 WELL_KNOWN = {
     "kubernetes.io/hostname",

@@ -10,9 +10,10 @@ from msgspec.structs import asdict
 from ipamc.law.change import Verdict
 from ipamc.lock.line_changes import LineChange
 from ipamc.model.lock import Line
-from ipamc.report.findings import json as findings
-from ipamc.report.utilisation import state_record, use_record
-from ipamc.review.aggregates import FilterChange
+from ipamc.report import finding_documents
+from ipamc.report.lock_lines import state_record
+from ipamc.report.utilisation import use_record
+from ipamc.review.aggregates import PrefixChange
 from ipamc.review.diff import Difference
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport
 
@@ -36,7 +37,7 @@ def _cluster(cluster: ClusterReport) -> dict[str, Any]:
         "status": cluster.status.value,
         "said": cluster.said,
         "changed": cluster.changed,
-        "findings": [findings.record(finding) for finding in cluster.findings],
+        "findings": [finding_documents.record(finding) for finding in cluster.findings],
         **(_difference(cluster.difference) if cluster.difference else {}),
     }
 
@@ -118,25 +119,30 @@ def _difference(difference: Difference) -> dict[str, Any]:
             for capacity in difference.capacity
         ],
         "aggregates": [
-            {
-                "pool": change.pool,
-                "family": f"IPv{change.family}",
-                "removed": list(map(str, change.removed)),
-                "added": list(map(str, change.added)),
-            }
-            for change in difference.aggregates
+            {**_pool_of(change), "removed": list(map(str, removed)), "added": list(map(str, added))}
+            for change in difference.prefixes
+            for removed, added in [change.prefixes]
+            if removed or added
         ],
-        **({"filters": [_filters(change) for change in difference.filters]} if difference.filters else {}),
+        **(
+            {"filters": list(map(_filters, difference.prefixes))}
+            if difference.announced and difference.prefixes
+            else {}
+        ),
         "rendered": asdict(difference.files),
     }
 
 
-def _filters(change: FilterChange) -> dict[str, Any]:
+def _filters(change: PrefixChange) -> dict[str, Any]:
     lines = {
         name: [{"prefix": str(line.block), "longest": line.longest} for line in some]
-        for name, some in {"addBefore": change.add_before, "removeAfter": change.remove_after}.items()
+        for name, some in {"addBefore": change.added, "removeAfter": change.removed}.items()
     }
-    return {"pool": change.pool, "family": f"IPv{change.family}", **lines}
+    return {**_pool_of(change), **lines}
+
+
+def _pool_of(change: PrefixChange) -> dict[str, str]:
+    return {"pool": change.pool, "family": f"IPv{change.family}"}
 
 
 def _line(line: Line) -> dict[str, str | bool | int]:

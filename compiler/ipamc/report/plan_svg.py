@@ -18,7 +18,7 @@ from ipamc.model.address_sets import blocks_over, lines_over, outermost
 from ipamc.model.cidr import BITS, Block, address_text
 from ipamc.model.diagnostics import count
 from ipamc.model.lock import Line
-from ipamc.report.plan.sections import headline
+from ipamc.report.plan_text import headline
 from ipamc.report.terminal_text import visible
 from ipamc.review.diff.plan_report import Picture, PlanReport
 

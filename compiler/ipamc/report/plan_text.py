@@ -1,8 +1,10 @@
-"""The plan of one cluster as rows, which formats arrange and escape."""
+"""The plan of one cluster as rows, which formats arrange and escape; for a terminal, all of them."""
 
 from __future__ import annotations
 
 import enum
+import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
@@ -15,12 +17,14 @@ from ipamc.model.diagnostics import Diagnostic, Severity, count, names
 from ipamc.model.lock import Line
 from ipamc.model.pool_words import terms
 from ipamc.read.parts import INDEX
-from ipamc.report.aggregates import filter_lines, prefixes
-from ipamc.report.utilisation import number, state
+from ipamc.report.lock_lines import state
+from ipamc.report.prefixes import changed_prefixes, filter_lines
+from ipamc.report.terminal_text import paint, visible, width
+from ipamc.report.utilisation import number
 from ipamc.review.diff import Difference
+from ipamc.review.diff.documents import Capacity, PoolField, PoolStatus
 from ipamc.review.diff.lock_lines import Misplaced, Renumber
-from ipamc.review.diff.plan_report import ClusterReport, PlanStatus
-from ipamc.review.diff.pools import Capacity, PoolField, PoolStatus
+from ipamc.review.diff.plan_report import ClusterReport, PlanReport, PlanStatus
 
 NONE = "(none)"
 ARROW = "→"
@@ -178,16 +182,13 @@ def _configuration(difference: Difference) -> Iterator[Section]:
     about = f"{count(same, 'pool')} unchanged" if same else ""
     yield Section("capacity, in free blocks", head, changed, about=about)
     title = "aggregates, of held and pending blocks (ipamc show --aggregates)"
-    aggregates = [(change.pool or NONE, prefixes(change)) for change in difference.aggregates]
-    yield Section(title, ("pool", "prefixes"), aggregates, folded=True)
+    prefixes = [(of.pool or NONE, changed_prefixes(of)) for of in difference.prefixes]
+    yield Section(title, ("pool", "prefixes"), [row for row in prefixes if row[1]], folded=True)
     title = "filters of routers, in this order (ipamc show --aggregates --output frr|junos|ios-xr)"
-    added = [
-        (of.pool or NONE, "before the apply, add", filter_lines(of.add_before)) for of in difference.filters
-    ]
-    removed = [
-        (of.pool or NONE, "after the apply and what restarts, remove", filter_lines(of.remove_after))
-        for of in difference.filters
-    ]
+    filters = difference.prefixes if difference.announced else ()
+    before, after = "before the apply, add", "after the apply and what restarts, remove"
+    added = [(of.pool or NONE, before, filter_lines(of.added)) for of in filters]
+    removed = [(of.pool or NONE, after, filter_lines(of.removed)) for of in filters]
     yield Section(title, ("pool", "when", "lines"), [row for row in (*added, *removed) if row[2]])
     paths_of = (("written", difference.files.written), ("removed", difference.files.removed))
     files = [(f"{count(len(paths), 'file')} {word}:", names(paths)) for word, paths in paths_of if paths]
@@ -257,3 +258,63 @@ def _room(capacity: Capacity) -> tuple[str, ...]:
 
 def _free(use: Use | None) -> str:
     return number(use.blocks_free) if use else NONE
+
+
+WIDE = 140  # the most cells of a line; a longer one is wrapped
+_INDENT = "    "
+_UNITS = re.compile(
+    r"\(?(?:ipamc|kubectl|helm|git|sudo|calicoctl|kustomize) (?:'[^']*'|[^';,]|[;,](?=\S))*[;,]?|\S+"
+).findall
+
+
+def render(report: PlanReport, *, colour: bool = False) -> str:
+    """Return the whole plan: a paragraph for each changed cluster, a line for each other, and a sum."""
+    parts = [_cluster(cluster, colour=colour) for cluster in report.clusters if not quiet(cluster)]
+    if same := [visible(cluster.name) for cluster in report.clusters if quiet(cluster)]:
+        parts.append(f"no changes: {', '.join(same)}\n")
+    if found := notes(report.clusters):
+        rows = [paint("notes", "strong", colour=colour)]
+        rows += [f"  {note.code}: {visible(note.message)} ({names(map(visible, of))})" for note, of in found]
+        parts.append("".join(f"{row}\n" for row in rows))
+    if len(report.clusters) > 1:
+        parts.append(f"{len(report.clusters):,} clusters: {headline(report.clusters)}\n")
+    return "\n".join(parts)
+
+
+def _cluster(cluster: ClusterReport, *, colour: bool) -> str:
+    title = f"{visible(cluster.name)}: "
+    if cluster.difference is None:
+        return f"{paint(title + cluster.status, 'error', colour=colour)}: {visible(cluster.said)}\n"
+    said = f"; {cluster.status}: {visible(cluster.said)}" if cluster.said else ""
+    rows = [f"{paint(title, 'strong', colour=colour)}{headline((cluster,))}{said}"]
+    for section in sections(cluster.difference):
+        about = f" ({section.about})" if section.sign is Sign.CHANGED and section.about else ""
+        style = "error" if section.sign is Sign.URGENT else "strong"
+        rows.append(f"  {paint(f'{section.title}{about}', style, colour=colour)}")
+        rows += [f"    {row}" for row in aligned(section.rows, section.sign, WIDE - 4)]
+    return "".join(f"{row}\n" for row in rows)
+
+
+def aligned(rows: Sequence[Sequence[str]], sign: str, limit: int = sys.maxsize) -> Iterator[str]:
+    """Yield a line for each row: its sign, then its cells in columns, without control sequences.
+    A row that is wider than the limit, in cells, is wrapped instead, and ignored for the columns' widths.
+    """
+    cells = [tuple(map(visible, row)) for row in rows]
+    narrow = [row for row in cells if 2 + len(row) + sum(map(width, row)) <= limit]
+    widths = [max(map(width, column)) for column in zip(*narrow, strict=True)] or [0] * len(cells[0])
+    for row in cells:
+        padded = " ".join(cell + " " * (wide - width(cell)) for cell, wide in zip(row, widths, strict=True))
+        line = f"{sign} {padded}".rstrip()
+        yield from [line] if width(line) <= limit else _folded(f"{sign} {' '.join(filter(None, row))}", limit)
+
+
+def _folded(text: str, limit: int) -> Iterator[str]:
+    """Yield the lines of a text wrapped between words; a command stays in one piece for pasting."""
+    line = ""
+    for unit in _UNITS(text):
+        if line and width(line) + 1 + width(unit) > limit:
+            yield line
+            line = f"{_INDENT}{unit}"
+        else:
+            line = f"{line} {unit}" if line else unit
+    yield line

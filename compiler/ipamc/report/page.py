@@ -26,8 +26,8 @@ from ipamc.model.diagnostics import count, names
 from ipamc.model.follows import networks
 from ipamc.model.lock import State
 from ipamc.model.pool_words import Terms, terms
-from ipamc.report.page.data import Part, document
-from ipamc.report.plan.text import render as plan_text
+from ipamc.report.page_data import Part, document
+from ipamc.report.plan_text import render as plan_text
 from ipamc.report.terminal_text import visible
 from ipamc.report.utilisation import percent as share_of
 from ipamc.review.address_map import PoolMap

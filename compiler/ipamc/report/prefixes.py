@@ -1,25 +1,21 @@
-"""Aggregates as text, JSON, and prefix lists of routers: FRR, Junos (route-filter-list), IOS XR (prefix-set).
-
-A list that matches `within` accepts the routes that nodes announce: their blocks, which are longer than the
-aggregate. `exact` accepts the aggregates alone, as a router announces them. A group without a block has a
-list that matches no route, because FRR permits everything by a list that does not exist (its manual). IPv4
-and IPv6 have separate lists, as FRR demands.
-"""
+"""Prefixes for others: aggregates, prefix lists of routers (FRR, Junos, IOS XR), and NetBox's bulk import."""
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 from msgspec import Struct
 
 from ipamc.model.cidr import BITS, Block
-from ipamc.model.diagnostics import count
+from ipamc.model.diagnostics import count, names
 from ipamc.report.terminal_text import paint, visible, width
-from ipamc.review.aggregates import AggregateChange, FilterLine, LineGroup
+from ipamc.review.aggregates import FilterLine, LineGroup, PrefixChange
+from ipamc.review.netbox import NetBoxImport
 
 
 class ClusterAggregates(Struct, frozen=True, kw_only=True):
@@ -60,19 +56,22 @@ def _cluster(cluster: ClusterAggregates, *, colour: bool) -> Iterator[str]:
         yield f"{name}{' ' * (named - width(name))}  {prefix:{wide}}  {count(number, 'block')}"
 
 
-def prefixes(change: AggregateChange) -> str:
-    """Return the prefixes of one pool and family that a plan removes and adds, at most SHOWN."""
-    every = [f"−{block}" for block in change.removed]  # noqa: RUF001 - a minus is as wide as a plus
-    every += [f"+{block}" for block in change.added]
-    more = len(every) - SHOWN
-    return " ".join(every[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+def changed_prefixes(change: PrefixChange) -> str:
+    """Return the prefixes of one pool and family that a plan removes and adds, at most SHOWN; "" without."""
+    removed, added = change.prefixes
+    every = [f"−{block}" for block in removed]  # noqa: RUF001 - a minus is as wide as a plus
+    return _some([*every, *(f"+{block}" for block in added)], " ")
 
 
 def filter_lines(lines: Sequence[FilterLine]) -> str:
     """Return lines of a filter in the syntax of most routers, at most SHOWN."""
-    every = [f"{of.block}{f' le {of.longest}' if of.longest > of.block.prefix else ''}" for of in lines]
+    longer = (f" le {line.longest}" if line.longest > line.block.prefix else "" for line in lines)
+    return _some([f"{line.block}{more}" for line, more in zip(lines, longer, strict=True)], ", ")
+
+
+def _some(every: Sequence[str], between: str) -> str:
     more = len(every) - SHOWN
-    return ", ".join(every[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+    return between.join(every[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")
 
 
 VERSION = 1
@@ -164,6 +163,11 @@ def ios_xr(clusters: Sequence[ClusterAggregates], match: str) -> str:
 
 
 FORMATS = {"frr": frr, "junos": junos, "ios-xr": ios_xr}
+"""Lists of routers. One that matches `within` accepts the routes that nodes announce: their blocks, which are
+longer than the aggregate. `exact` accepts the aggregates alone, as a router announces them. A group without a
+block has a list that matches no route, because FRR permits everything by a list that does not exist (its
+manual). IPv4 and IPv6 have separate lists, as FRR demands.
+"""
 
 
 def _nowhere(family: int) -> str:
@@ -191,3 +195,41 @@ def _lists(
                 matches = [(str(each.block), each.longest if more else 0) for each, more in pairs]
                 text += lines(list_name(cluster.name, group.name, family), family, matches)
     return "".join(f"{line}\n" for line in text)
+
+
+class _Rows(list[str]):
+    """A file-like list of rows for csv.writer."""
+
+    write = list.append
+
+
+def netbox_table(changes: NetBoxImport, columns: Mapping[str, str], *, ids: bool) -> str:
+    """Return the CSV to import. `columns` have one value for all rows; `ids`: add NetBox's numbers.
+    Cells begin with a digit, a hexadecimal letter, a colon or `ipamc`, so no spreadsheet takes one for a
+    formula. They have no separator and no quote: NetBox guesses the separator from the whole text (Python's
+    `csv.Sniffer`), and quotes mislead it.
+    """
+    rows = _Rows()
+    writer = csv.writer(rows, lineterminator="\n")
+    first = 0 if ids else 1
+    writer.writerow(("id", "prefix", "status", *columns, "description")[first:])
+    for row in changes.rows:
+        cells = (row.id or "", row.block, row.status, *columns.values(), row.description)
+        writer.writerow(map(str, cells[first:]))
+    return "".join(rows)
+
+
+def netbox_summary(changes: NetBoxImport) -> list[str]:
+    """Return lines for people about the effect of an import."""
+    made = f"{count(changes.created, 'prefix', 'prefixes')} to create, {changes.updated:,} to update"
+    lines = [f"{made}, {changes.gone:,} gone, {changes.unchanged:,} unchanged"]
+    kept = (
+        ("not made by this export, with another status", changes.foreign),
+        ("made by this export in another VRF", changes.elsewhere),
+    )
+    for why, prefixes in kept:
+        if prefixes:
+            which = names((visible(str(there.block)) for there in prefixes), limit=10)
+            number = count(len(prefixes), "prefix", "prefixes")
+            lines.append(f"{why}, and left as they are: {number} ({which})")
+    return lines

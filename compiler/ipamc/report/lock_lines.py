@@ -1,21 +1,47 @@
-"""The answer of `ipamc which`, who holds an address: as a table and as JSON."""
+"""Lines of locks as text and as JSON: their states, those that hold an address, those that a merge drops."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from ipamc.model.cidr import Block
-from ipamc.model.diagnostics import Span
-from ipamc.model.lock import Line
+from ipamc.model.diagnostics import Span, count
+from ipamc.model.lock import Line, State
 from ipamc.report.terminal_text import Cells, box, visible, where, width
-from ipamc.report.utilisation import state, state_record
 
-if TYPE_CHECKING:  # importing it takes longer than an answer from the locks
-    from ipamc.review.explain_address import UnheldBlock
+if TYPE_CHECKING:  # importing them takes longer than an answer from the locks
+    from ipamc.lock.merge import Dropped
+    from ipamc.review.explain_pools import UnheldBlock
+
+
+def state(line: Line, *, started: bool = False) -> str:
+    """Return the state of a line as text; for quarantine with the day, and whether its node moved.
+    `started`: the node started with the block, and may no longer have it.
+    """
+    day = f" {line.since}" if line.since else ""
+    part = f", {line.addresses:,} addresses" if line.addresses else ""
+    return f"{line.state}{day}{', moved' if line.moved else ''}{' at start' if started else ''}{part}"
+
+
+def about_started(name: str, started: Collection[Block]) -> str:
+    """Return the line that explains `held at start`."""
+    held = f"{visible(name)}: {count(len(started), 'block')} held at start: what a node started with"
+    shown = "no CiliumNode of the input shows that the nodes have them now (kubectl get ciliumnodes -o json)"
+    return f"{held}. Cilium's operator gives out the blocks of such pools, and {shown}"
+
+
+def state_record(line: Line, *, started: bool = False) -> dict[str, str | bool | int]:
+    """Return the state of a line for JSON; the arguments are those of `state`."""
+    record: dict[str, str | bool | int] = {"state": str(line.state)}
+    record |= {"since": line.since} if line.since else {}
+    record |= {"moved": True} if line.moved else {}
+    record |= {"addresses": line.addresses} if line.addresses else {}
+    return record | ({"atStart": True} if started else {})
+
 
 VERSION = 1
 
@@ -89,3 +115,17 @@ def records(answers: Sequence[LockAnswer | InputAnswer]) -> dict[str, list[dict[
         entry = {**about, **record, "file": answer.at.path, "line": answer.at.line}
         found["lines" if isinstance(answer, LockAnswer) else "vacant"].append(entry)
     return found
+
+
+def dropped_lines(path: str, dropped: tuple[Dropped, ...], *trunks: str) -> list[str]:
+    """Return a row for each dropped line: what replaced it, on which merged trunk, and what to do."""
+    rows = []
+    for each in dropped:
+        line, holder = each.line, each.holder
+        has = f"{holder.node} {f'left on {holder.since}' if holder.since else 'has'}"
+        why = f"has {holder.block}" if holder.node == line.node else has
+        on = "" if each.trunk is None else f" on {trunks[each.trunk]}"
+        moves = f"to move {line.node} nevertheless: ipamc lock --renumber {line.node}"
+        again = moves if line.state is State.PENDING else "compile places it again"
+        rows.append(visible(f"{path}: dropped {line.block} of node {line.node}, which {why}{on}; {again}"))
+    return rows

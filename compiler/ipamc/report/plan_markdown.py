@@ -14,8 +14,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from ipamc.model.diagnostics import Diagnostic, Severity, count, errors_of, names
-from ipamc.report.plan.sections import ARROW, Section, Sign, headline, notes, quiet, sections
-from ipamc.report.plan.text import aligned
+from ipamc.report.plan_text import ARROW, Section, Sign, aligned, headline, notes, quiet, sections
 from ipamc.report.terminal_text import visible, where
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport, PlanStatus
 
