@@ -176,9 +176,7 @@ def settled(**to: str) -> Plan:
 def test_agents_restart_whose_block_changes_and_does_not_show_yet() -> None:
     moved = settled(n1="10.1.0.64/26")
     assert [(who, nodes) for who, nodes, _ in restarted(made(), moved)] == [("agents", ("n1",))]
-    shown = replace(
-        moved, scheme=replace(moved.cluster, cilium_nodes=(builders.seen("n1", "10.1.0.64/26"),))
-    )
+    shown = replace(moved, scheme=replace(moved.cluster, cilium_nodes=(builders.seen("n1", "10.1.0.64/26"),)))
     assert restarted(made(), shown) == []
 
 
