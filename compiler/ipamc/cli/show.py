@@ -333,7 +333,7 @@ def _tell_runway(source: Source, pools: Sequence[str], output: str, style: str) 
     from ipamc.report import runway as report
     from ipamc.review.runway import runway, to_read
     from ipamc.review.shown_pools import Choice, without_match
-    from ipamc.workspace.lock_history import is_last, lock_history, texts
+    from ipamc.workspace.revision import is_last, lock_history, texts
 
     problems, choice = Problems(), Choice(pools=tuple(pools))
     known: set[str] = set()

@@ -13,7 +13,7 @@ from ipamc.lock.file import parse
 from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Line, Lock
 from ipamc.read.space_index import Index, load_index
-from ipamc.workspace import committed, disk, git, git_tree
+from ipamc.workspace import disk, git, git_tree, hiding
 from ipamc.workspace.clusters import folder_of, name_of, parent_of
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.revision import clusters_below, unknown
@@ -57,7 +57,7 @@ def find_base(revision: str, folders: list[str], deleted: list[str] | None) -> B
         raise unknown(top, revision)
     where = clusters_below(top)
     if where is not None:
-        committed.refuse_other_bytes(top, committed.clusters(top, where), map(name_of, folders))
+        hiding.refuse_other_bytes(top, hiding.files_of_head(top, where), map(name_of, folders))
     there = git_tree.folders(top, commit, where) if where is not None else []
     named = (folder_of(name) for name in there if not name.startswith("."))
     gone = [folder for folder in named if not disk.is_folder(folder)]

@@ -20,7 +20,7 @@ from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import count
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.read.space_index import IndexLine
-from ipamc.workspace import committed, disk, git, git_tree
+from ipamc.workspace import disk, git, git_tree, hiding
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.environment import variable
 from ipamc.workspace.failure import EnvironmentFailure
@@ -234,7 +234,7 @@ def changed(base: str, *, strict: bool) -> tuple[str, list[str], list[str]]:
     tree, and HEAD is merged.
     """
     commit, paths = _since(base, strict=strict)
-    in_head = committed.clusters(".", disk.CLUSTERS) if base else {}
+    in_head = hiding.files_of_head(".", disk.CLUSTERS) if base else {}
     if paths is None:
         find()  # raises if there is no cluster
     found = there()
@@ -248,8 +248,8 @@ def changed(base: str, *, strict: bool) -> tuple[str, list[str], list[str]]:
         names = sorted({*names, *others})
         say(f"listed, because what they do not masquerade depends on others: {', '.join(others)}")
     if base:
-        committed.refuse_other_bytes(".", in_head, names)
-        committed.refuse_other_files(in_head, names)
+        hiding.refuse_other_bytes(".", in_head, names)
+        hiding.refuse_other_files(in_head, names)
     gone = [name for name in names if name not in found and is_name(name)]
     if gone:
         say(f"deleted here; what was applied stays: {', '.join(gone)}")
