@@ -60,14 +60,13 @@ _SHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # the first bytes of files of Ex
 
 
 def load_dump(
-    files: Sequence[str], *, nodes: bool = True, pods: bool = True, every: bool = False
+    files: Sequence[str], *, nodes: bool = True, every: bool = False
 ) -> tuple[Dump, list[Diagnostic]]:
     """Read dumps (`-` is stdin); return their contents as one, and the warnings.
-    With `nodes` a dump without Nodes is refused; without `pods` only pods of the control plane and of the pod
-    network are read; `every`: see `read_dump`. Raises Refused for wrong contents, EnvironmentFailure and
-    OSError for unreadable files.
+    With `nodes` a dump without Nodes is refused; `every`: see `read_dump`. Raises Refused for wrong contents,
+    EnvironmentFailure and OSError for unreadable files.
     """
-    return read_dump(_sources(files), nodes=nodes, pods=pods, every=every)
+    return read_dump(_sources(files), nodes=nodes, every=every)
 
 
 def load_machines(

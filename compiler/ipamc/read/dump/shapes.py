@@ -137,16 +137,6 @@ class PodStatus(Foreign):
     start_time: str | None = None
 
 
-class _Labels(Foreign):
-    labels: dict[str, str | None] | None = None
-
-
-class Labelled(Foreign):
-    """A Pod with only the labels that identify it."""
-
-    metadata: _Labels | None = None
-
-
 class Pod(Foreign):
     """A Pod."""
 
