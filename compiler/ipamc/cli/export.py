@@ -9,7 +9,7 @@ import click
 
 from ipamc.cli.command import DONE, Verb
 from ipamc.cli.findings import Problems, format_option, tell, writable
-from ipamc.cli.options import assume_option, at_option, checked, clusters_argument, source_of, write_option
+from ipamc.cli.options import checked, source_of, source_options, write_option
 from ipamc.cli.terminal import progress, say, show
 from ipamc.model.diagnostics import count, names
 from ipamc.workspace import disk
@@ -56,13 +56,11 @@ def _statuses(given: tuple[str, ...]) -> dict[str, str]:
 
 @click.command(cls=Verb)
 @click.argument("target", type=click.Choice(("netbox",)))
-@clusters_argument
 @click.option("--existing", metavar="FILE")
 @click.option("--set", "columns", multiple=True, metavar="COLUMN=VALUE", callback=checked(_columns))
 @click.option("--status", "statuses", multiple=True, metavar="KIND=STATUS", callback=checked(_statuses))
 @write_option("Write this file.  [default: -, which is stdout]", default="-")
-@at_option
-@assume_option
+@source_options
 @format_option
 def command(
     *,
@@ -151,15 +149,13 @@ _MOST_BYTES = 100 << 20
 
 
 @click.command(cls=Verb)
-@clusters_argument
 @write_option(
     "The page. It is replaced as a whole. - is stdout.",
     required=True,
     callback=checked(lambda path: path if path == "-" else writable(path)),
 )
 @click.option("--history", "most", type=click.IntRange(0, 1000), default=60, show_default=True, metavar="N")
-@at_option
-@assume_option
+@source_options
 @format_option
 def report(*, path: str, most: int, style: str, **where: Any) -> int:
     """Write the address plan as one HTML page: a map of each pool, who has what and why, and its history.

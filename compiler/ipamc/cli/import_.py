@@ -238,13 +238,18 @@ def _refresh(
     about = locate([*about_nodes(there, folder, dump), *inside_ranges(there, dump)], sources)
     print_findings([*warnings, *about], style)
     found = changes(there, dump, labels)
-    changed = update_cluster(folder, texts)
-    _say_files(folder, texts, changed)
     said = (
         f"{count(len(some), 'node')} {what}{f' ({names(some)})' if some else ''}"
         for what, some in (("joined", found.joined), ("left", found.left), ("changed", found.changed))
     )
-    say(f"{inputs.name}: {', '.join(said)}")
+    return _update(cluster, folder, texts, texts, f"{inputs.name}: {', '.join(said)}")
+
+
+def _update(cluster: str, folder: str, files: Iterable[str], texts: Mapping[str, str], line: str) -> int:
+    """Write texts of an inventory; print which of the named files changed, the line, and what to run next."""
+    changed = update_cluster(folder, texts)
+    _say_files(folder, files, changed)
+    say(line)
     if changed:
         say(f"next: ipamc compile {cluster}, then read what it does: ipamc plan {cluster}")
     return DONE
@@ -375,25 +380,21 @@ def _machines(cluster: str, files: Sequence[str], labels: Sequence[str], style: 
                 found.append(of_objects(*objects, first, inputs.name, labels))
             there, _ = read(inputs.name, folder, sources, inputs.schemas)
             new = additions(found, there, path)
-        text = extended(path, sources.get(path), new.nodes) if new.nodes else sources.get(path, b"")
-        if text is None:
-            raise EnvironmentFailure(
-                f"{path} is no list of nodes to which lines can be added: rename it, and run this again"
-            )
-        sources = {**sources, path: text} if new.nodes else sources
-        after, _ = read(inputs.name, folder, sources, inputs.schemas)
+        texts = {}
+        if new.nodes:
+            text = extended(path, sources.get(path), new.nodes)
+            if text is None:
+                lines = "is no list of nodes to which lines can be added"
+                raise EnvironmentFailure(f"{path} {lines}: rename it, and run this again")
+            sources = {**sources, path: text}
+            after, _ = read(inputs.name, folder, sources, inputs.schemas)
+            if len(after.nodes) != len(there.nodes) + len(new.nodes):
+                lines = "is not as it is read with more lines"
+                raise EnvironmentFailure(f"{path} {lines}: rename it, and run this again")
+            texts = {FILE: text.decode()}
     except Refused as refused:
         raise Refused(locate(refused.diagnostics, sources)) from None
-    if len(after.nodes) != len(there.nodes) + len(new.nodes):
-        raise EnvironmentFailure(
-            f"{path} is not as it is read with more lines: rename it, and run this again"
-        )
     print_findings(locate(new.findings, inputs.sources), style)
-    texts = {FILE: text.decode()} if new.nodes else {}
-    changed = update_cluster(folder, texts)
-    say(f"{path}: {'written' if changed else 'unchanged'}")
     listed = f" ({names(node.name for node in new.nodes)})" if new.nodes else ""
-    say(f"{inputs.name}: {count(len(new.nodes), 'planned node')} added{listed}, {new.there:,} there already")
-    if changed:
-        say(f"next: ipamc compile {cluster}, then read what it does: ipamc plan {cluster}")
-    return DONE
+    added = f"{inputs.name}: {count(len(new.nodes), 'planned node')} added{listed}"
+    return _update(cluster, folder, [FILE], texts, f"{added}, {new.there:,} there already")

@@ -63,7 +63,7 @@ _HELP = {
     "trunk": "Skip clusters that are newer in this revision than in HEAD.",
 }
 clusters_from_option = click.option("--clusters-from", "listed", metavar="FILE", help=_HELP["clusters-from"])
-at_option = click.option("--at", type=Revision(), metavar="REV|DATE", help=_HELP["at"])
+_at_option = click.option("--at", type=Revision(), metavar="REV|DATE", help=_HELP["at"])
 assume_option = click.option("--assume", type=MinorType(), metavar="VERSION", help=_HELP["assume"])
 jobs_option = click.option("--jobs", type=click.IntRange(min=1), metavar="N", help=_HELP["jobs"])
 trunk_option = click.option("--trunk", default="", metavar="REV", help=_HELP["trunk"])
@@ -117,6 +117,11 @@ def clusters_of(clusters: tuple[str, ...], listed: str | None) -> tuple[str, ...
     if not found:
         raise EnvironmentFailure(f"{listed} names no cluster: write a folder or a name on each line")
     return found
+
+
+def source_options(function: Function) -> Function:
+    """Add what `source_of` takes: CLUSTER, --at and --assume."""
+    return clusters_argument(_at_option(assume_option(function)))
 
 
 def source_of(clusters: Sequence[str], at: str | None, assume: Minor | None) -> Source:

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import Problems, format_option, tell
-from ipamc.cli.options import assume_option, at_option, clusters_argument, output_option, source_of
+from ipamc.cli.options import output_option, source_of, source_options
 from ipamc.cli.query import Query, is_address, node_name, parse_query, whole
 from ipamc.cli.terminal import columns, progress, show, show_record
 from ipamc.model.diagnostics import Refused, count
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Verb)
 @click.argument("target", metavar="IP|CIDR|NODE|CLUSTER/POOL")
-@clusters_argument
-@at_option
-@assume_option
+@source_options
 @output_option("text", "json")
 @format_option
 def command(*, target: str, output: str, style: str, **where: Any) -> int:
@@ -128,6 +126,10 @@ class _Search(Struct):
 
     def unheld(self, block: Block) -> Iterator[InputAnswer]:
         """Yield what the inputs say of a block that overlaps no line of a lock."""
+        from ipamc.pipeline import load_cluster
+        from ipamc.read.locate import Texts
+        from ipamc.report.holders import InputAnswer
+        from ipamc.review.explain_address import explain_address
         from ipamc.workspace.spaces import members_without
 
         silent = members_without(self.source.folders, self.source.spaces or (), block)
@@ -163,9 +165,7 @@ class _Search(Struct):
 
 @click.command(cls=Verb)
 @click.argument("node", metavar="NODE|CLUSTER/POOL")
-@clusters_argument
-@at_option
-@assume_option
+@source_options
 @output_option("text", "json")
 @format_option
 def why(*, node: str, output: str, style: str, **where: Any) -> int:

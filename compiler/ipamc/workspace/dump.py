@@ -88,16 +88,13 @@ def load_table(path: str, wanted: Wanted, *, others: bool = False) -> Table:
     """
     from ipamc.read.csv_table import LARGEST, read_table
 
-    if path == STDIN:
-        return read_table("<stdin>", sys.stdin.buffer.read(LARGEST + 1), wanted, others=others)
-    with open(path, "rb") as file:  # noqa: PTH123 - as the user types it
-        data = file.read(LARGEST + 1)
-    if data.startswith(_SHEETS):
+    shown, data = _start(path, LARGEST + 1)
+    if path != STDIN and data.startswith(_SHEETS):
         csv = PurePath(path).with_suffix(".csv")
         raise EnvironmentFailure(
             f"{path} is a spreadsheet, and no CSV: save its sheet as {csv}, and name that file"
         )
-    return read_table(path, data, wanted, others=others)
+    return read_table(shown, data, wanted, others=others)
 
 
 def load_routes(files: Sequence[str], dumps: Sequence[str]) -> list[RoutingTable]:
@@ -108,14 +105,15 @@ def load_routes(files: Sequence[str], dumps: Sequence[str]) -> list[RoutingTable
 
     if len({*files, *dumps}) < len(files) + len(dumps):
         raise EnvironmentFailure("a routing table is named twice, or is the dump: name each file once")
-    tables = []
-    for path in files:
-        if path == STDIN:
-            tables.append(read_routes("<stdin>", sys.stdin.buffer.read(LARGEST + 1)))
-        else:
-            with open(path, "rb") as file:  # noqa: PTH123 - as the user types it
-                tables.append(read_routes(path, file.read(LARGEST + 1)))
-    return tables
+    return [read_routes(*_start(path, LARGEST + 1)) for path in files]
+
+
+def _start(path: str, most: int) -> tuple[str, bytes]:
+    """Return how findings show a file that the user names, or stdin, and its first bytes."""
+    if path == STDIN:
+        return "<stdin>", sys.stdin.buffer.read(most)
+    with open(path, "rb") as file:  # noqa: PTH123 - as the user types it
+        return path, file.read(most)
 
 
 def refuse_for_cluster(cluster: str, files: Sequence[str], verb: str) -> None:
@@ -226,22 +224,10 @@ def _of_zip(path: str, file: IO[bytes]) -> Iterator[Source]:
                     if named or _OBJECTS(start) or _WANTED.search(start):
                         shown = f"{path}/{member.filename}"
                         reading(f"{PurePath(path).name}: {member.filename}", member.file_size)
-                        yield shown, _checked(shown, start, opened, member.file_size)
+                        # zipfile yields no more bytes than the size that the zip names.
+                        yield shown, chain((start,), _read(opened))
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as problem:
         raise EnvironmentFailure(f"{path} is a damaged zip: {problem}") from None
-
-
-def _checked(name: str, start: bytes, file: IO[bytes], size: int) -> Iterator[bytes]:
-    """Yield the bytes of a member.
-    Raises EnvironmentFailure if they exceed the size in the zip's directory.
-    """
-    total = len(start)
-    yield start
-    for chunk in _within(name, _read(file)):
-        total += len(chunk)
-        if total > size:
-            raise EnvironmentFailure(f"{name} has more bytes than the zip says: it is no sysdump")
-        yield chunk
 
 
 CHUNK = 500

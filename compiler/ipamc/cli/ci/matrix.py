@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import click
 import msgspec
-from msgspec import Struct
 
 from ipamc import __version__
 from ipamc.cli.ci import jobs
@@ -122,15 +122,15 @@ def matrix(
     repaired = settled(names, asked["unattended"]) if asked["unattended"] and stage == "repair" else names
     most = jobs.GITLAB_JOBS if output == "gitlab" else jobs.GITHUB_JOBS
     chosen, sharded = {name: clusters[name] for name in repaired}, apply and stage != "refresh"
-    shares = _Shares(environments=environments if apply else "", large=large, most=most)
-    planned = shares.jobs(chosen, apply=sharded)
+    share = partial(_jobs, environments=environments if apply else "", large=large, most=most)
+    planned = share(chosen, apply=sharded)
     plan = not apply and bool(names or gone)
     if output == "names":
         text = "".join(f"{name}\n" for name in sorted([*repaired, *(gone if plan else ())]))
     elif output == "github":
         text = jobs.github(planned, plan=plan)
     else:
-        whole = shares.jobs(clusters, apply=False) if stage == "repair" else ()
+        whole = share(clusters, apply=False) if stage == "repair" else ()
         more = {name: whole for name in ("refresh", "audit") if asked[name]}
         child = jobs.Child(
             image=variable("IPAMC_IMAGE") or jobs.IMAGE,  # the child's jobs use the image of this job
@@ -153,23 +153,12 @@ def matrix(
     return DONE
 
 
-class _Shares(Struct, frozen=True, kw_only=True):
-    environments: str
-    large: int
-    most: int
-
-    def jobs(self, clusters: Mapping[str, Sequence[str]], *, apply: bool) -> tuple[jobs.Job, ...]:
-        """Return the jobs of clusters, which are given by name with their parts. Raises UsageError."""
-        try:
-            return jobs.jobs(
-                clusters,
-                apply=apply,
-                large=self.large,
-                most=self.most,
-                environments=jobs.of_environments(self.environments, clusters),
-            )
-        except ValueError as problem:
-            raise click.UsageError(f"--environments: {problem}") from None
+def _jobs(clusters: Mapping[str, Sequence[str]], environments: str, **how: Any) -> tuple[jobs.Job, ...]:
+    """Return the jobs of clusters, which are given by name with their parts. Raises UsageError."""
+    try:
+        return jobs.jobs(clusters, environments=jobs.of_environments(environments, clusters), **how)
+    except ValueError as problem:
+        raise click.UsageError(f"--environments: {problem}") from None
 
 
 def with_spaces(commit: str, names: Sequence[str], spaces: Collection[str]) -> list[str]:
