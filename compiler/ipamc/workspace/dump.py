@@ -3,8 +3,8 @@
 The user names these files, so they may be links and pipes. What is in them may be hostile: nothing of a zip
 is unpacked to the disk, and nothing is read without a limit. Dumps are read in pieces.
 
-Jobs make a dump of their own by kubectl, one List in JSON. Only the fields of Pods that an audit needs are
-kept. Environment variables and arguments of applications, which may be secrets, reach no file of a job.
+Jobs make a dump of their own by kubectl, one List in JSON. Of Pods it has only the fields that are read here.
+Environment variables and arguments of applications, which may be secrets, reach no file of a job.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import msgspec
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump
 from ipamc.model.progress import reached, reading
+from ipamc.read.dump import shapes
 from ipamc.read.dump.addresses import OF_OTHERS
 from ipamc.read.dump.kinds import KINDS, OTHERS
 from ipamc.read.dump.read import Source, read_dump
@@ -230,7 +231,7 @@ def _of_zip(path: str, file: IO[bytes]) -> Iterator[Source]:
         raise EnvironmentFailure(f"{path} is a damaged zip: {problem}") from None
 
 
-CHUNK = 500
+PAGE = 500
 """Objects per answer, for the most numerous kinds: kubectl holds a whole answer in memory."""
 _PATHS = {"pods": "/api/v1/pods", "ciliumendpoints": "/apis/cilium.io/v2/ciliumendpoints"}
 """The kinds that are read in chunks."""
@@ -243,42 +244,6 @@ class _Meta(msgspec.Struct):
 class _Items(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
     metadata: _Meta | None = None
-
-
-class _Container(msgspec.Struct, omit_defaults=True):
-    name: str = ""
-    image: str = ""
-    command: list[str] | None = None
-    args: list[str] | None = None
-
-
-class _PodMetadata(msgspec.Struct, rename="camel", omit_defaults=True):
-    name: str
-    namespace: str
-    uid: str = ""
-    labels: dict[str, str] | None = None
-    owner_references: list[dict[str, Any]] | None = None
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
-
-
-class _PodSpec(msgspec.Struct, rename="camel", omit_defaults=True):
-    node_name: str | None = None
-    host_network: bool | None = None
-    containers: list[_Container] | None = None
-
-
-class _PodStatus(msgspec.Struct, rename="camel", omit_defaults=True):
-    phase: str | None = None
-    pod_ip: str | None = msgspec.field(default=None, name="podIP")
-    pod_ips: list[dict[str, str]] | None = msgspec.field(default=None, name="podIPs")
-    start_time: str | None = None
-
-
-class _Pod(msgspec.Struct, omit_defaults=True):
-    metadata: _PodMetadata
-    spec: _PodSpec | None = None
-    status: _PodStatus | None = None
 
 
 def dump(kube: Kube, wanted: Iterable[Listed], system: Collection[str]) -> tuple[bytes, list[str]]:
@@ -316,10 +281,10 @@ def _items_of(kube: Kube, item: Listed, system: Collection[str]) -> Iterator[msg
     if item.resource in _PATHS:
         for found in _chunks(kube, item.resource):
             if item.resource == "pods":
-                pod = _decoded("pods", found, _Pod)
+                pod = _decoded("pods", found, shapes.Pod)
                 if pod.spec and pod.metadata.namespace not in system:
                     pod.spec.containers = None
-                fields = {"apiVersion": "v1", "kind": "Pod", **msgspec.structs.asdict(pod)}
+                fields = {"apiVersion": "v1", "kind": "Pod", **_present(msgspec.to_builtins(pod))}
             else:
                 kind = {"apiVersion": "cilium.io/v2", "kind": "CiliumEndpoint"}
                 fields = {**kind, **_decoded(item.resource, found, dict[str, msgspec.Raw])}
@@ -329,10 +294,17 @@ def _items_of(kube: Kube, item: Listed, system: Collection[str]) -> Iterator[msg
         yield from _decoded(item.resource, text, _Items).items or ()
 
 
+def _present(value: Any) -> Any:
+    """Return a plain value without nulls."""
+    if isinstance(value, dict):
+        return {key: _present(member) for key, member in value.items() if member is not None}
+    return list(map(_present, value)) if isinstance(value, list) else value
+
+
 def _chunks(kube: Kube, resource: str) -> Iterator[msgspec.Raw]:
     token = ""
     while True:
-        query = urllib.parse.urlencode({"limit": CHUNK, **({"continue": token} if token else {})})
+        query = urllib.parse.urlencode({"limit": PAGE, **({"continue": token} if token else {})})
         text = kube.read(resource, "get", "--raw", f"{_PATHS[resource]}?{query}")
         page = _decoded(resource, text or "{}", _Items)
         yield from page.items or ()

@@ -195,8 +195,8 @@ def _has_folder(commit: Commit, folder: str) -> bool:
     return path.name in folders_at(commit.top, commit.commit, parent)
 
 
-MOST = 5000  # the most versions that are listed, the newest
-LONGEST = 200  # characters of a subject; longer ones are cut
+VERSIONS = 5000  # the most versions that are listed, the newest
+SUBJECT = 200  # characters of a subject; longer ones are cut
 LAST = 253_402_300_799
 """The last second of the year 9999, in seconds since 1970: dates of commits may be any number, or missing."""
 
@@ -209,7 +209,7 @@ class LockVersion(Struct, frozen=True, kw_only=True):
     """When it was committed, in seconds since 1970, UTC. It may go back, if a clock was wrong.
     If the date of the commit is impossible, the date of the version before is used, else 0."""
     subject: str
-    """The first paragraph of its message, cut to LONGEST characters: untrusted text, in UTF-8."""
+    """The first paragraph of its message, cut to SUBJECT characters: untrusted text, in UTF-8."""
     blob: str  # the object name (hash) of the lock
 
 
@@ -221,7 +221,7 @@ class LockHistory(Struct, frozen=True, kw_only=True):
     versions: tuple[LockVersion, ...] = ()  # in the order of the history, the oldest first
     shallow: bool = False
     """The clone has only the newer history, so its oldest commit seems to have written every file."""
-    cut: bool = False  # there are more than MOST versions, and the oldest are left out
+    cut: bool = False  # there are more than VERSIONS versions, and the oldest are left out
 
 
 def lock_history(folder: str, revision: str = "HEAD") -> LockHistory:
@@ -240,20 +240,20 @@ def lock_history(folder: str, revision: str = "HEAD") -> LockHistory:
     rows = list(_rows(top, commit, path))
     versions: list[LockVersion] = []
     before = 0
-    for name, date, subject, blob in reversed(rows[:MOST]):
+    for name, date, subject, blob in reversed(rows[:VERSIONS]):
         known = date.isascii() and date.isdecimal() and len(date) <= len(str(LAST)) and int(date) <= LAST
         second = int(date) if known else before  # `git hash-object` checks no date
-        short = f"{subject[:LONGEST]}…" if len(subject) > LONGEST else subject
+        short = f"{subject[:SUBJECT]}…" if len(subject) > SUBJECT else subject
         text = short.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         versions.append(LockVersion(commit=name, second=second, subject=text, blob=blob))
         before = second or before
-    shallow, cut = git.is_shallow(top), len(rows) > MOST
+    shallow, cut = git.is_shallow(top), len(rows) > VERSIONS
     return LockHistory(top=top, path=path, versions=tuple(versions), shallow=shallow, cut=cut)
 
 
 def _rows(top: str, commit: str, path: str) -> Iterator[tuple[str, str, str, str]]:
     """Yield commit, date, subject and blob of the commits that changed a file, the newest first."""
-    shape = ("--first-parent", "-m", "--raw", "--no-abbrev", "--no-renames", f"--max-count={MOST + 1}")
+    shape = ("--first-parent", "-m", "--raw", "--no-abbrev", "--no-renames", f"--max-count={VERSIONS + 1}")
     plain = ("--encoding=UTF-8", "--no-show-signature", "--no-notes", "--no-color", "--format=%H %ct %s")
     options = ("-c", "log.follow=false", "-c", "log.showRoot=true")
     name = date = subject = ""

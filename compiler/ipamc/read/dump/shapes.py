@@ -138,7 +138,7 @@ class PodStatus(Foreign):
 
 
 class Pod(Foreign):
-    """A Pod."""
+    """A Pod. `ipamc ci dump` writes these fields and no others, so none of them may be a secret."""
 
     metadata: Metadata
     spec: PodSpec | None = None
