@@ -126,10 +126,6 @@ class _Search(Struct):
 
     def unheld(self, block: Block) -> Iterator[InputAnswer]:
         """Yield what the inputs say of a block that overlaps no line of a lock."""
-        from ipamc.pipeline import load_cluster
-        from ipamc.read.locate import Texts
-        from ipamc.report.holders import InputAnswer
-        from ipamc.review.explain_address import explain_address
         from ipamc.workspace.spaces import members_without
 
         silent = members_without(self.source.folders, self.source.spaces or (), block)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
@@ -23,7 +22,7 @@ from ipamc.workspace.clusters import clusters_folder, find, folder_of, name_of
 from ipamc.workspace.failure import EnvironmentFailure, Misnamed
 from ipamc.workspace.git_run import must
 from ipamc.workspace.safe_read import LARGEST, TOTAL
-from ipamc.workspace.source import Commit, below, is_below
+from ipamc.workspace.source import Commit, below
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:\d{2})?)?", re.ASCII)
 
@@ -64,23 +63,11 @@ def last_change(folder: str, *files: str) -> int | None:
     return git.last_change(top, *((within / path).as_posix() for path in files))
 
 
-def clusters_below(top: str) -> str | None:
-    """Return the path of clusters/ below the repository's top; None if it is elsewhere."""
-    folder = clusters_folder()
-    return below(top, folder) if is_below(top, folder) else None
-
-
 def require_top() -> None:
     """Raise EnvironmentFailure inside a repository but below its top: paths in pipelines start at the top."""
     top = git.root(".")
     if top is not None and Path(top).resolve() != Path.cwd():
         raise EnvironmentFailure(f"run this at the top of the repository: cd {top}")
-
-
-@lru_cache(maxsize=64)
-def folders_at(top: str, commit: str, path: str) -> tuple[str, ...]:
-    """Return the names of the folders directly below a path in a commit, in order. One call of git."""
-    return tuple(git_tree.folders(top, commit, path))
 
 
 class Rooted:
@@ -172,7 +159,7 @@ def _folders(commit: Commit, clusters: Sequence[str]) -> list[str]:
         wanted = [_folder(commit, text) for text in clusters]
     else:
         where = clusters_folder()
-        names = folders_at(commit.top, commit.commit, below(commit.top, where))
+        names = git_tree.folders(commit.top, commit.commit, below(commit.top, where))
         then = [folder_of(name) for name in names if not name.startswith(".")]
         if not then:
             later = "name a later revision, or a cluster's folder"
@@ -192,7 +179,7 @@ def _folder(commit: Commit, text: str) -> str:
 def _has_folder(commit: Commit, folder: str) -> bool:
     path = PurePosixPath(below(commit.top, folder))
     parent = "" if path.parent == PurePosixPath() else path.parent.as_posix()
-    return path.name in folders_at(commit.top, commit.commit, parent)
+    return path.name in git_tree.folders(commit.top, commit.commit, parent)
 
 
 VERSIONS = 5000  # the most versions that are listed, the newest

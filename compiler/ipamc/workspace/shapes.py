@@ -111,12 +111,6 @@ class Owner(Struct):
     kind: Text = None
 
 
-class PodIp(Struct):
-    """An address of a pod."""
-
-    ip: Text = None
-
-
 class _Operator(Struct):
     arguments: Texts = field(default=None, name="extraArgs")
 

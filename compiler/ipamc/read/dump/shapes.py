@@ -124,7 +124,9 @@ class PodSpec(Foreign):
     containers: list[_Container] | None = None
 
 
-class _PodIp(Foreign):
+class PodIp(Foreign):
+    """An address of a Pod."""
+
     ip: str | None = None
 
 
@@ -133,7 +135,7 @@ class PodStatus(Foreign):
 
     phase: str | None = None
     pod_ip: str | None = field(name="podIP", default=None)
-    pod_ips: list[_PodIp] | None = field(name="podIPs", default=None)
+    pod_ips: list[PodIp] | None = field(name="podIPs", default=None)
     start_time: str | None = None
 
 
