@@ -286,7 +286,7 @@ def test_every_function_on_a_page_is_in_its_file(name: str, least: int) -> None:
 
 
 def test_what_is_replaced_is_a_field() -> None:
-    """mypy does not know the keywords of msgspec's `replace`: a field that is gone fails at run time alone."""
+    """Type checks do not know the keywords of msgspec's `replace`: a field that is gone fails at run time alone."""
     fields = {
         node.target.id
         for path in MODULES
