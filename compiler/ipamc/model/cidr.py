@@ -216,6 +216,11 @@ def read_blocks(texts: Iterable[object]) -> tuple[list[Block], list[Odd]]:
     return good, odd
 
 
+def no_cidrs(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the texts that are no CIDR to Go either, in order."""
+    return tuple(odd.text for odd in read_blocks(texts)[1] if not odd.block)
+
+
 def parse_address(text: str) -> Address:
     """Parse one address as (family, number), an IPv4-mapped one as IPv4 (net.ParseIP). Raises CidrError."""
     if match := _PLAIN_V4(text):

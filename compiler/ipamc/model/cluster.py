@@ -203,8 +203,7 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     uid: str = ""
     pod_cidrs: tuple[Block, ...] = ()
     """`spec.podCIDRs`, in its order."""
-    max_pods: int = 0
-    """0: unknown."""
+    max_pods: int = 0  # 0: unknown
     planned: bool = False
     internal_ips: tuple[Address, ...] = ()
     """Each address of type InternalIP."""
@@ -222,12 +221,12 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     """Only those of Cilium and Calico."""
     kubelet: str = ""
     """`status.nodeInfo.kubeletVersion`. This field and the next ones are only set from dumps."""
-    provider_id: str = ""
-    """`spec.providerID`: `SCHEME://...`."""
+    provider_id: str = ""  # `spec.providerID`: `SCHEME://...`
     unschedulable: bool = False
     deleting: bool = False
     pattern: str = ""
     """For an entry of a NodeInventory with several nodes, which share `at`: its `names`."""
+    unreadable: tuple[str, ...] = ()  # texts of `pod_cidrs` that are no CIDR
 
     @property
     def hostname(self) -> str:
@@ -266,6 +265,7 @@ class CiliumNode(msgspec.Struct, frozen=True, gc=False):
     error: str = ""
     """`status.ipam.operator-status.error`."""
     deleting: bool = False
+    unreadable: tuple[tuple[str, str], ...] = ()  # (text, pool) of its blocks that are no CIDR
 
 
 class Masquerade(Struct, frozen=True, kw_only=True):

@@ -32,9 +32,7 @@ def waits(node: Node, seen: CiliumNode | None) -> bool:
     """
     if seen is None or node.agent_ran or node.pod_ips or not _NO_ROOM(seen.error):
         return False
-    return not any(
-        (seen.blocks, seen.allocated, seen.addresses, seen.used, seen.internal_ips, seen.health_ips)
-    )
+    return not any((*every_block(seen), seen.unreadable, seen.used, seen.internal_ips, seen.health_ips))
 
 
 class Evidence:

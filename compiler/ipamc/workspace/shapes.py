@@ -42,6 +42,13 @@ class _Manager(Struct):
     fields: _ManagedFields | None = field(default=None, name="fieldsV1")
 
 
+class Owner(Struct):
+    """An owner reference."""
+
+    kind: Text = None
+    uid: Text = None
+
+
 class _Metadata(Struct):
     name: str
     namespace: Text = None
@@ -50,6 +57,9 @@ class _Metadata(Struct):
     annotations: Map = None
     version: Text = field(default=None, name="resourceVersion")
     managed: list[_Manager] | None = field(default=None, name="managedFields")
+    owners: list[Owner] | None = field(default=None, name="ownerReferences")
+    created: Text = field(default=None, name="creationTimestamp")
+    deleted: Text = field(default=None, name="deletionTimestamp")
 
 
 class _Named(Struct, Generic[Spec, Status]):
@@ -105,12 +115,6 @@ class _DeploymentSpec(Struct):
 Deployment = _WithSpec[_DeploymentSpec]
 
 
-class Owner(Struct):
-    """An owner reference of a pod."""
-
-    kind: Text = None
-
-
 class PodIp(Struct):
     """An address of a pod."""
 
@@ -144,7 +148,7 @@ class Kustomization(Struct):
 
 ANY = _Named[dict[str, Any], Any]  # an object of which only the metadata are read
 KINDS: Mapping[str, Any] = {
-    "Node": _Named[dump.NodeSpec, Any],
+    "Node": _Named[dump.NodeSpec, dump.NodeStatus],
     "CiliumNode": _Named[nodes.RawCiliumSpec, nodes.RawCiliumStatus],
     "CiliumPodIPPool": _Named[dump.PoolSpec, Any],
     "ConfigMap": ConfigMap,

@@ -212,6 +212,11 @@ FAULTS: dict[str, tuple[tuple[str, ...], Plant, list[str]]] = {
         lambda live: pod_cidrs(live, "a", "10.1.0.0/26", FREE),
         ["error IPC0941"],
     ),
+    "a text that is no CIDR added by hand": (
+        CILIUM_NODES,
+        lambda live: pod_cidrs(live, "a", "10.1.0.0/26", "nonsense"),
+        ["error IPC0941", "warning IPC0805"],
+    ),
     "an address taken away by hand": (
         ("crd",),
         lambda live: ipam(live, "a")["pool"].pop("10.1.0.9"),

@@ -25,11 +25,12 @@ from ipamc.model.lock import Line, Lock, State
 from ipamc.model.ownership import Ownership, OwnershipRules, RangeIndex
 from ipamc.model.plan import ShownBlock
 from ipamc.model.routes import Table
+from ipamc.read.dump.kinds import RenderedValue
 from ipamc.read.dump.programs import operator_of, texts_of
 from ipamc.read.rendered import Rendered, identity
 from ipamc.review.audit.causes import Cause, Fact
 from ipamc.review.live.cilium import Running
-from ipamc.review.live.objects import CILIUM_NODE, NODE, POLICIES, Object
+from ipamc.review.live.objects import CILIUM_NODE, NODE, POLICIES
 from ipamc.review.started import operator_pools
 
 LISTED = 4  # the most nodes or objects of one finding whose places are listed
@@ -71,9 +72,16 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         return {node.name: node for node in self.cluster.nodes}
 
     @cached_property
-    def live(self) -> Mapping[str, Object]:
-        """The objects of the dump by identity."""
-        return {identity(document): document for document in self.dump.rendered}
+    def live(self) -> Mapping[str, RenderedValue]:
+        """The objects of the dump that ipamc may render, by identity."""
+        dump = self.dump
+        return {
+            **{f"{NODE} {node.name}": node for node in dump.nodes},
+            **{f"{CILIUM_NODE} {seen.name}": seen for seen in dump.cilium_nodes},
+            **{identity(pool.value): pool for pool in dump.pools},
+            **{identity(config.value): config for config in dump.node_configs},
+            **{identity(policy.value): policy for policy in dump.of_kind(*POLICIES)},
+        }
 
     @cached_property
     def there(self) -> Cluster:

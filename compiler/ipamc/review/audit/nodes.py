@@ -114,7 +114,7 @@ def _missing(context: Context, name: str) -> list[int]:
     if not wanted or context.is_skipped(name):
         return []
     if mode is Mode.KUBERNETES:
-        given = pod_cidr_annotations({"metadata": {"annotations": node.annotations}})
+        given = pod_cidr_annotations(node)
         if context.cluster.patch_nodes == "annotations":
             wanted = [family for family in wanted if not any(f"ipv{family}-" in key for key in given)]
         return wanted if node.ready or context.agent_ran(name) else []

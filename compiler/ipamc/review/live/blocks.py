@@ -12,13 +12,17 @@ from itertools import chain
 from msgspec import Struct
 
 from ipamc.model.address_sets import blocks_over, nested, outermost, subtract
-from ipamc.model.cidr import BITS, Block, read_blocks
+from ipamc.model.cidr import BITS, Block
+from ipamc.model.cluster import CiliumNode, Node
 from ipamc.model.diagnostics import count, names
+from ipamc.model.evidence import every_block
 from ipamc.model.wording import shown
+from ipamc.read.dump.kinds import RenderedValue, read_object
 from ipamc.read.rendered import identity
 from ipamc.review.live import objects
 
 Live = Mapping[str, objects.Object]  # the cluster's objects by identity
+_Claim = tuple[Block, objects.Object, bool]  # a block, the object that gives it, whether that is rendered
 
 
 class Pod(Struct, frozen=True, kw_only=True):
@@ -42,39 +46,33 @@ class Move(Struct, frozen=True, kw_only=True):
 
     identity: str
     node: str
-    old: tuple[str, ...]
-    new: tuple[str, ...]
-    lost: tuple[Block, ...]  # disjoint, by address
+    old: Sequence[str]
+    new: Sequence[str]
+    lost: Sequence[Block]  # disjoint, by address
 
 
-def lost(live: objects.Object, tree: objects.Object) -> tuple[Block, ...]:
+def lost(live: objects.Object, tree: objects.Object) -> list[Block]:
     """Return the addresses that a live object gives and its rendered form does not: disjoint, by address.
     Single addresses that others added do not count: they stay.
     """
-    gone = objects.cidrs(live, tree) - objects.cidrs(tree, tree)
-    if entries := objects.ipam(live).get("pool") if live.get("kind") == objects.CILIUM_NODE else None:
-        ours = objects.owned_addresses(live)
-        gone -= {str(block) for entry in entries if entry not in ours if (block := objects.address(entry))}
-    if not gone:
-        return ()
-    return tuple(outermost(without(objects.parsed(gone), _whole_blocks_of(tree))))
+    return _lost(live, read_object(live), read_object(tree))
 
 
-def _blocks_of(document: objects.Object, like: objects.Object | None = None) -> list[Block]:
-    return objects.parsed(objects.cidrs(document, like or document))
-
-
-def _whole_blocks_of(tree: objects.Object) -> list[Block]:
-    if tree.get("kind") != objects.CILIUM_NODE:
-        return _blocks_of(tree)
-    return objects.parsed(objects.ipam(tree).get("podCIDRs") or ())
+def _lost(live: objects.Object, there: RenderedValue, rendered: RenderedValue) -> list[Block]:
+    blocks = objects.blocks_of(there, rendered)
+    if isinstance(there, CiliumNode) and there.addresses:
+        blocks = [*there.blocks, *filter(None, map(objects.address, objects.owned_addresses(live)))]
+    return outermost(without(blocks, objects.blocks_of(rendered)))
 
 
 def grows(live: objects.Object, tree: objects.Object) -> bool:
     """Return whether a CiliumNode has blocks, and keeps all of them. If its apply conflicts, it is because
     podCIDRs are one field: who wrote the first block owns the list to which a second family is added.
     """
-    return tree["kind"] == objects.CILIUM_NODE and bool(objects.cidrs(live, tree)) and not lost(live, tree)
+    for there in objects.cilium_nodes([live]):
+        has = (there.blocks or there.addresses) and not there.unreadable
+        return tree["kind"] == objects.CILIUM_NODE and bool(has) and not lost(live, tree)
+    return False
 
 
 def moves(tree: Iterable[objects.Object], live: Live, former: Mapping[str, Sequence[Block]]) -> list[Move]:
@@ -86,17 +84,19 @@ def moves(tree: Iterable[objects.Object], live: Live, former: Mapping[str, Seque
     for document in tree:
         name, node = identity(document), objects.node_of(document)
         there = live.get(name)
-        old = objects.cidrs(there, document) if node and there is not None else set()
-        if there is not None and old:
-            pieces = lost(there, document)
-        elif node and node in former:
-            old = set(map(str, former[node]))
-            pieces = tuple(outermost(without(former[node], _blocks_of(document))))
-        else:
+        if not node or (there is None and node not in former):
             continue
+        rendered = read_object(document)
+        value = rendered if there is None else read_object(there)
+        if there is not None and (old := objects.texts_of(value, rendered)):
+            pieces = _lost(there, value, rendered)
+        else:
+            blocks = former.get(node, ())
+            old = sorted(map(str, blocks))
+            pieces = outermost(without(blocks, objects.blocks_of(rendered)))
         if pieces:
-            before, after = tuple(sorted(old)), tuple(sorted(objects.cidrs(document, document)))
-            result.append(Move(identity=name, node=node, old=before, new=after, lost=pieces))
+            new = objects.texts_of(rendered, rendered)
+            result.append(Move(identity=name, node=node, old=old, new=new, lost=pieces))
     return result
 
 
@@ -134,12 +134,21 @@ def held_by_others(tree: Iterable[objects.Object], live: Live) -> list[Withheld]
     its text is no CIDR. Node objects are compared with Nodes and CiliumNodes, all others with CiliumNodes.
     O(n log n).
     """
-    single = [document for document in tree if objects.node_of(document)]
-    rendered = [(block, document, True) for document in single for block in _whole_blocks_of(document)]
-    pattern = next((document for _, document, _ in rendered if document["kind"] == objects.NODE), None)
-    kinds = {objects.CILIUM_NODE, objects.NODE} if pattern else {objects.CILIUM_NODE}
-    claimants = [document for document in live.values() if document.get("kind") in kinds]
-    there = [(block, document, False) for document in claimants for block in _claims(document, pattern)]
+    single = [(document, read_object(document)) for document in tree if objects.node_of(document)]
+    pattern = next((value for _, value in single if isinstance(value, Node)), None)
+    kinds = {objects.CILIUM_NODE, objects.POOL, *([objects.NODE] if pattern else ())}
+    # shared_pools_in_use has the pools of no node
+    given = [each for each in live.values() if each["kind"] in kinds and objects.node_of(each)]
+    there, bad = list[_Claim](), dict[str, list[str]]()
+    for document in given:
+        value = read_object(document)
+        blocks, odd = objects.given_by(value, pattern or value)
+        if document["kind"] != objects.POOL:
+            claims = every_block(value) if isinstance(value, CiliumNode) else blocks
+            there += ((block, document, False) for block in outermost(claims))
+        if odd:
+            bad.setdefault(objects.node_of(document), []).extend(sorted(odd))
+    rendered = [(block, each, True) for each, value in single for block in objects.blocks_of(value)]
     holders: dict[str, set[str]] = defaultdict(set)
     for item, around in nested([*rendered, *there], lambda entry: entry[0]):
         for other in around:
@@ -155,31 +164,28 @@ def held_by_others(tree: Iterable[objects.Object], live: Live) -> list[Withheld]
     )
     reason = "another node has these addresses in the cluster"
     found = [Withheld(name, f"{reason}: {names(some)}", way_out) for name, some in sorted(holders.items())]
-    return [*found, *_unreadable(single, live, pattern)]
+    return [*found, *(_unreadable(single, live, bad) if bad else ())]
 
 
 def _unreadable(
-    single: Sequence[objects.Object], live: Live, pattern: objects.Object | None
+    single: Iterable[tuple[objects.Object, RenderedValue]], live: Live, bad: Mapping[str, Sequence[str]]
 ) -> Iterator[Withheld]:
-    """Yield the objects of nodes of which a live object has a text that is no CIDR, and those that would give
-    another node addresses which such a text may mean. O(n log n).
+    """Yield the objects of nodes of which a live object has a text that is no CIDR (`bad`), and those that
+    would give another node addresses which such a text may mean. O(n log n).
     """
-    bad: dict[str, list[str]] = {}
-    for document in live.values():
-        if odd := [text for text, block in read_blocks(_texts(document, pattern))[1] if not block]:
-            bad.setdefault(objects.node_of(document), []).extend(sorted(odd))
-    sizes = {
-        block.family: block.prefix
-        for block in sorted(chain(*map(_whole_blocks_of, single if bad else ())), key=lambda one: -one.prefix)
-    }
+    blocks = {identity(document): objects.blocks_of(value) for document, value in single}
+    by_size = sorted(chain(*blocks.values()), key=lambda block: -block.prefix)
+    sizes = {block.family: block.prefix for block in by_size}
     meant = outermost(block for text in chain(*bad.values()) for block in _may_mean(text, sizes))
     has = names(f"{node} has {names(map(shown, texts))}" for node, texts in sorted(bad.items()))
     reason = f"it is not known which node has these addresses: {has}, which is no CIDR"
     way_out = "write CIDRs there, or delete it if its node is gone, and run this again"
-    for document in single if bad else ():
-        new = without(_whole_blocks_of(document), _blocks_of(live.get(identity(document), {}), document))
+    for document, value in single:
+        name = identity(document)
+        before = objects.blocks_of(read_object(live[name]), value) if name in live else ()
+        new = without(blocks[name], before)
         if objects.node_of(document) in bad or any(blocks_over(meant, block) for block in new):
-            yield Withheld(identity(document), reason, way_out)
+            yield Withheld(name, reason, way_out)
 
 
 def _may_mean(text: str, sizes: Mapping[int, int]) -> Iterator[Block]:
@@ -190,22 +196,6 @@ def _may_mean(text: str, sizes: Mapping[int, int]) -> Iterator[Block]:
         yield address.widened(sizes.get(address.family, address.prefix))
     else:
         yield from (Block(family, 0, 0) for family in BITS)
-
-
-def _claims(document: objects.Object, pattern: objects.Object | None) -> list[Block]:
-    """Return the blocks that a live object gives to its node."""
-    return outermost(objects.parsed(_texts(document, pattern)))
-
-
-def _texts(document: objects.Object, pattern: objects.Object | None) -> Collection[str]:
-    """Return the CIDRs that a live object gives to its node; single addresses only if it has no block."""
-    if document.get("kind") == objects.NODE:
-        return objects.cidrs(document, pattern) if pattern else ()
-    if document.get("kind") == objects.POOL:  # shared_pools_in_use has those of no node
-        return objects.cidrs(document, document) if objects.node_of(document) else ()
-    own = objects.ipam(document).get("podCIDRs") or ()
-    blocks = [*own, *chain.from_iterable(texts for _, texts in objects.allocated(document))]
-    return blocks or objects.cidrs(document, {"kind": objects.CILIUM_NODE})
 
 
 def shared_pools_in_use(tree: Iterable[objects.Object], live: Live) -> Iterator[Withheld]:
@@ -219,23 +209,22 @@ def shared_pools_in_use(tree: Iterable[objects.Object], live: Live) -> Iterator[
         if document["kind"] == objects.POOL and not objects.node_of(document) and there is not None:
             gone: Sequence[Block] = lost(there, document)
             # A CIDR of the live pool may be only a part of one of the rendered pool.
-            wider, blocks = _blocks_of(document), objects.parsed(objects.cidrs(there, document))
+            wider = outermost(objects.blocks_of(read_object(document)))
+            blocks, odd = objects.given_by(value := read_object(there), value)
             parts = [each for each in blocks if any(o.prefix < each.prefix for o in blocks_over(wider, each))]
             pieces: Sequence[Block] = gone or outermost(parts)
-            odd = [text for text, block in read_blocks(objects.cidrs(there, document))[1] if not block]
             which = names([*sorted(odd), *map(str, pieces)])
             if odd:
                 gone = pieces = outermost(without((Block(family, 0, 0) for family in BITS), wider))
             if pieces:
                 changed[objects.name_of(document)] = identity(document), pieces, which, bool(gone)
     users: dict[str, set[str]] = defaultdict(set)
-    for document in live.values() if changed else ():
-        if document.get("kind") == objects.CILIUM_NODE:
-            for pool, texts in objects.allocated(document):
-                pieces = changed[pool][1] if pool in changed else ()
-                good, unread = read_blocks(texts if pieces else ())
-                if any(blocks_over(pieces, each) for each in good) or not all(each.block for each in unread):
-                    users[pool].add(objects.name_of(document))
+    for seen in objects.cilium_nodes(live.values() if changed else ()):
+        for pool in {pool for _, pool in (*seen.allocated, *seen.unreadable)} & changed.keys():
+            given = [block for block, of in seen.allocated if of == pool]
+            unknown = any(of == pool for _, of in seen.unreadable)
+            if unknown or any(blocks_over(changed[pool][1], block) for block in given):
+                users[pool].add(seen.name)
     for pool, nodes in sorted(users.items()):
         name, _, what, goes = changed[pool]
         have = f"{count(len(nodes), 'node')} {'has' if len(nodes) == 1 else 'have'} blocks: {names(nodes)}"

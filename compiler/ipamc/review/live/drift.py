@@ -44,38 +44,30 @@ def drift(
             yield Drift(document=document, state="missing" if kept and kind != objects.NODE else "gone")
         elif kind == objects.NODE and metadata.get("uid") not in {None, there["metadata"].get("uid")}:
             yield Drift(document=document, state="re-created")
-        elif differing(document, there):
+        elif unequal(document, there) or lost(there, document):
             yield Drift(document=document, state="differs")
 
 
-def differing(document: objects.Object, there: objects.Object) -> list[str]:
-    """Return the paths of fields that ipamc owns and whose live value differs from the rendered one.
-    An object must not have more blocks than rendered. Agents replace the annotations of CiliumNodes, so these
-    are ignored, and so is the commit that policies name. A policy must not have other fields than rendered:
-    they could exempt requests from it.
+def unequal(document: objects.Object, there: objects.Object) -> list[str]:
+    """Return the paths of rendered fields whose live value is another.
+    Agents replace the annotations of CiliumNodes, so these are ignored, and so is the commit that policies
+    name. A pool must not have other families than rendered, and a policy no other fields: they could exempt
+    requests from it.
     """
-    if document["kind"] in objects.POLICIES:
+    kind, kept = document["kind"], ("labels", "annotations")
+    if kind in objects.POLICIES:
         (document,) = naming([document], commit_of([there]))
     metadata, live = document["metadata"], there["metadata"]
-    kept = ("labels",) if document["kind"] == objects.CILIUM_NODE else ("labels", "annotations")
     paths: list[str] = []
-    for key in kept:
+    for key in kept[:1] if kind == objects.CILIUM_NODE else kept:
         paths += _unequal(metadata.get(key) or {}, live.get(key) or {}, f"metadata.{key}")
     for key in ("spec", "data"):
         paths += _unequal(document.get(key) or {}, there.get(key) or {}, key)
-    if document["kind"] == objects.POOL and (more := _families(there) - _families(document)):
+    if kind == objects.POOL and (more := _families(there) - _families(document)):
         paths += (f"spec.{family}" for family in sorted(more))
-    if document["kind"] in objects.POLICIES:
+    if kind in objects.POLICIES:
         paths += _added(document["spec"], there.get("spec") or {}, "spec")
-    if not paths and lost(there, document):
-        paths.append(_BLOCKS.get(document["kind"], "spec"))
     return list(dict.fromkeys(paths))
-
-
-_ENTRIES = "spec.ipam.pool"
-"""The single addresses of crd mode: a mapping of hundreds of entries, reported as one field."""
-_BLOCKS = {objects.CILIUM_NODE: _ENTRIES, objects.NODE: "spec.podCIDRs"}
-"""The field in which an object may have more blocks than rendered, although all rendered fields match."""
 
 
 def _unequal(part: Any, whole: Any, path: str) -> Iterator[str]:
@@ -85,11 +77,10 @@ def _unequal(part: Any, whole: Any, path: str) -> Iterator[str]:
             yield path
         return
     for key, value in part.items():
-        within = path if path == _ENTRIES else f"{path}.{key}"
         if key not in whole:
-            yield within
+            yield f"{path}.{key}"
         else:
-            yield from _unequal(value, whole[key], within)
+            yield from _unequal(value, whole[key], f"{path}.{key}")
 
 
 _DEFAULTS: tuple[Any, ...] = ({}, [], None, "", "Equivalent")
@@ -173,12 +164,8 @@ def _ours(live: Mapping[str, objects.Object]) -> list[str]:
 def pool_users(documents: Iterable[objects.Object]) -> dict[str, set[str]]:
     """Return, by pool, the nodes whose CiliumNode has blocks of it or requests some."""
     users: dict[str, set[str]] = defaultdict(set)
-    for document in documents:
-        if document["kind"] == objects.CILIUM_NODE:
-            asked = (objects.ipam(document).get("pools") or {}).get("requested") or ()
-            pools = {str(entry.get("pool")) for entry in asked} | {
-                pool for pool, _ in objects.allocated(document)
-            }
-            for pool in pools:
-                users[pool].add(objects.name_of(document))
+    for seen in objects.cilium_nodes(documents):
+        requested = {pool for pool, *_ in seen.requested}
+        for pool in requested.union(pool for _, pool in (*seen.allocated, *seen.unreadable)):
+            users[pool].add(seen.name)
     return users

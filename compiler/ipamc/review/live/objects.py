@@ -1,14 +1,19 @@
 """Objects as kubectl prints them and as they are rendered: their identity, and the blocks that they give.
 
-CIDRs are read as Go reads them; `blocks.held_by_others` asks for texts that are no CIDR.
+`read_object` reads both as a dump is read; `unreadable` of a value has the texts of blocks that are no CIDR.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
-from ipamc.model.cidr import BITS, Block, CidrError, parse_address, read_blocks
+from ipamc.model.address_sets import outermost
+from ipamc.model.cidr import BITS, Block, CidrError, no_cidrs, parse_address, read_blocks
+from ipamc.model.cluster import CiliumNode, Node
+from ipamc.model.dump import SeenPool
+from ipamc.read.dump.kinds import RenderedValue, read_object
 from ipamc.read.kinds.nodes import POD_CIDR
 
 Object = Mapping[str, Any]
@@ -55,59 +60,49 @@ def node_of(document: Object) -> str:
     return name_of(document) if kind in {NODE, CILIUM_NODE} else ""
 
 
-def ipam(document: Object) -> Object:
-    """Return a CiliumNode's `spec.ipam`."""
-    return (document.get("spec") or {}).get("ipam") or {}
-
-
-def allocated(document: Object) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield pools and the texts of their CIDRs of a CiliumNode in multi-pool mode."""
-    for entry in (ipam(document).get("pools") or {}).get("allocated") or ():
-        yield str(entry.get("pool", "")), entry.get("cidrs") or ()
+def cilium_nodes(documents: Iterable[Object]) -> Iterator[CiliumNode]:
+    """Yield the CiliumNodes among objects."""
+    found = (read_object(document) for document in documents if document["kind"] == CILIUM_NODE)
+    return (seen for seen in found if isinstance(seen, CiliumNode))
 
 
 def reported_errors(documents: Iterable[Object]) -> dict[str, str]:
     """Return the errors of Cilium's operator by node; an error may have several lines."""
-    errors = {}
-    for document in documents:
-        if document.get("kind") == CILIUM_NODE:
-            status = ((document.get("status") or {}).get("ipam") or {}).get("operator-status") or {}
-            if status.get("error"):
-                errors[name_of(document)] = str(status["error"])
-    return errors
+    return {seen.name: seen.error for seen in cilium_nodes(documents) if seen.error}
 
 
-def cidrs(document: Object, like: Object) -> set[str]:
-    """Return the blocks that an object gives, as texts; single addresses have a full prefix.
+def given_by(there: RenderedValue, like: RenderedValue) -> tuple[list[Block], tuple[str, ...]]:
+    """Return the blocks that an object gives, in its order, and texts in their place that are no CIDR.
     `like` is the rendered object: for a Node, only the fields that ipamc writes are read, because podCIDRs
     beside annotations belong to kube-controller-manager.
     """
-    spec = document.get("spec") or {}
-    kind = like.get("kind")
-    if kind == POOL:
-        families = (spec.get(family) or {} for family in ("ipv4", "ipv6"))
-        return {cidr for family in families for cidr in family.get("cidrs") or ()}
-    if kind == CILIUM_NODE:
-        entries = ipam(document).get("pool") or ()
-        addresses = (f"{entry}/{BITS[6 if ':' in entry else 4]}" for entry in entries)
-        return {*(ipam(document).get("podCIDRs") or ()), *addresses}
-    if kind == NODE:
-        if given := pod_cidr_annotations(like):
-            there = pod_cidr_annotations(document)
-            return {there[key] for key in given if key in there}
-        return {*(spec.get("podCIDRs") or ()), *([spec["podCIDR"]] if spec.get("podCIDR") else ())}
-    return set()
+    match there:
+        case CiliumNode():
+            return [*there.blocks, *there.addresses], tuple(text for text, _ in there.unreadable)
+        case SeenPool():
+            return [*chain(*there.cidrs.values())], there.unreadable
+        case Node() if isinstance(like, Node) and (keys := pod_cidr_annotations(like)):
+            texts = [text for key in keys if (text := there.annotations.get(key))]
+            return read_blocks(texts)[0], no_cidrs(texts)
+        case Node():
+            return [*there.pod_cidrs], there.unreadable
+    return [], ()
 
 
-def pod_cidr_annotations(document: Object) -> dict[str, str]:
+def blocks_of(there: RenderedValue, like: RenderedValue | None = None) -> list[Block]:
+    """Return the blocks that an object gives, as `given_by` does; by default those of a rendered object."""
+    return given_by(there, like or there)[0]
+
+
+def texts_of(there: RenderedValue, like: RenderedValue) -> list[str]:
+    """Return the blocks that an object gives as texts, sorted, with those that are no CIDR."""
+    blocks, unreadable = given_by(there, like)
+    return sorted([*map(str, outermost(blocks)), *unreadable])
+
+
+def pod_cidr_annotations(node: Node) -> dict[str, str]:
     """Return the annotations of a Node that hold its blocks."""
-    found = (document.get("metadata") or {}).get("annotations") or {}
-    return {key: value for key, value in found.items() if value and key.endswith(POD_CIDR)}
-
-
-def parsed(texts: Iterable[object]) -> list[Block]:
-    """Return the CIDRs among texts, sorted."""
-    return sorted(read_blocks(texts)[0])
+    return {key: text for key, text in node.annotations.items() if text and key.endswith(POD_CIDR)}
 
 
 def address(text: str) -> Block | None:
