@@ -21,8 +21,7 @@ from ipamc.model.evidence import every_block
 from ipamc.model.lock import State
 from ipamc.model.ownership import Ownership, ShownBlocks
 from ipamc.model.plan import ShownBlock
-from ipamc.review.audit.causes import Cause, Fact, Suppressed
-from ipamc.review.audit.context import LISTED, Context, Make, Result, texts
+from ipamc.review.audit.context import LISTED, Cause, Context, Fact, Make, Result, Suppressed, texts
 from ipamc.review.live.objects import CILIUM_NODE, NODE, POOL, restart
 
 _LINK_LOCAL = tuple(parse_block(text, pods=False) for text in ("169.254.0.0/16", "fe80::/10"))
@@ -316,7 +315,7 @@ def _outside(context: Context) -> Iterator[tuple[CiliumNode, Block]]:
             router = Block(family, number, BITS[family])
             mine = [block for block in blocks if block.family == family]
             if mine and not any(block.contains(router) for block in (*mine, *_LINK_LOCAL)):
-                ours = context.ranges.of(router) or _around(context, seen.name, router)
+                ours = context.ownership.ranges.of(router) or _around(context, seen.name, router)
                 if context.config is not None or ours:
                     yield seen, router
                 break
@@ -337,4 +336,4 @@ def _cut_off(context: Context, node: Node) -> bool:
 
 def _around(context: Context, node: str, router: Block) -> tuple[Block, ...]:
     """Return the present and former blocks of a node in the lock that contain an address."""
-    return tuple([line.block for line in context.lines.get(node, ()) if line.block.contains(router)])
+    return tuple([line.block for line in context.lines(node) if line.block.contains(router)])

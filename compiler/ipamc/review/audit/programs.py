@@ -22,8 +22,7 @@ from ipamc.model.lock import State
 from ipamc.model.wording import shown as quoted
 from ipamc.read.dump.managed import offering_of
 from ipamc.read.dump.programs import ALLOCATE, CONTROLLER, controller_flags, programs_of
-from ipamc.review.audit.causes import POD, Suppressed
-from ipamc.review.audit.context import LISTED, Context, Result
+from ipamc.review.audit.context import LISTED, POD, Context, Result, Suppressed
 from ipamc.review.live.cilium import IPAM_ARGUMENT, UNKNOWN, Run, differences, judge
 from ipamc.review.live.objects import POOL, cilium_nodes, name_of, node_of
 

@@ -22,8 +22,7 @@ from ipamc.model.diagnostics import At, Related, error, names, note, several, wa
 from ipamc.model.dump import SeenNodeConfig, SeenObject, SeenPool
 from ipamc.read.dump.kinds import RenderedValue, read_object
 from ipamc.read.syntax.document import member
-from ipamc.review.audit.causes import Cause, Fact, Suppressed
-from ipamc.review.audit.context import LISTED, Context, Make, Result
+from ipamc.review.audit.context import LISTED, Cause, Context, Fact, Make, Result, Suppressed
 from ipamc.review.live.admission import rows_of
 from ipamc.review.live.blocks import without
 from ipamc.review.live.drift import unequal
