@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ipamc.review.live.objects import POLICIES
+from ipamc.model.admission import POLICIES
 from tests.review.audit.worlds import NODES, WORLDS, inventory, living
 from tests.support import dumps, fleet
 from tests.support.living import Living, agent, controller, endpoint, operator, short

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ipamc.model.cidr import read_blocks
-from ipamc.review.live.blocks import (
+from ipamc.review.live.apply import (
     Pod,
     grows,
     held_by_others,

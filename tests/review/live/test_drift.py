@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ipamc.review.live.drift import drift, unequal
+from ipamc.review.live.apply import drift, unequal
 from tests.review.live.objects import Made, by_identity, cilium_node, config, node, pool
 
 A, B = "10.0.0.0/27", "10.0.0.32/27"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipamc.review.live.drift import is_foreign_tree, left_over
+from ipamc.review.live.apply import is_foreign_tree, left_over
 from tests.review.live.objects import by_identity, cilium_node, config, ours, pool
 
 LIVE = by_identity(

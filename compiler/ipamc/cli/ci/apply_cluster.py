@@ -30,10 +30,11 @@ from ipamc.model.progress import phase
 from ipamc.read.parts import ADMISSION, BEFORE_SHARDS, FIRST, KUSTOMIZATION
 from ipamc.read.parts import parts as ordered
 from ipamc.read.rendered import identity
-from ipamc.review.live.admission import commit_of, is_late, naming, probes
-from ipamc.review.live.blocks import (
+from ipamc.review.live.apply import (
+    Drift,
     Live,
     Withheld,
+    drift,
     grows,
     held_by_others,
     moves,
@@ -41,8 +42,18 @@ from ipamc.review.live.blocks import (
     used_by_pods,
 )
 from ipamc.review.live.cilium import FlagDifference, Running, differences, running
-from ipamc.review.live.drift import Drift, drift
-from ipamc.review.live.objects import CILIUM_NODE, NODE, Object, cilium_nodes, name_of, over
+from ipamc.review.live.objects import (
+    CILIUM_NODE,
+    NODE,
+    Object,
+    cilium_nodes,
+    commit_of,
+    is_late,
+    name_of,
+    naming,
+    over,
+    probes,
+)
 from ipamc.workspace import disk
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.kubectl import CRDS, LISTED, CiliumNodes, Kube, if_allowed, version_of

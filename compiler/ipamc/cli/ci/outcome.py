@@ -6,16 +6,15 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ipamc.cli.terminal import say
+from ipamc.model.admission import POLICIES
 from ipamc.model.cilium.operator_list import Assumed
 from ipamc.model.diagnostics import count, names
 from ipamc.model.progress import phase
-from ipamc.review.live.blocks import Live
+from ipamc.review.live.apply import ORDER, LeftOver, Live, drift, is_foreign_tree, left_over, pool_users
 from ipamc.review.live.cilium import Run, judge
-from ipamc.review.live.drift import ORDER, LeftOver, drift, is_foreign_tree, left_over, pool_users
 from ipamc.review.live.objects import (
     CILIUM_NODE,
     NODE,
-    POLICIES,
     POOL,
     Object,
     cilium_nodes,

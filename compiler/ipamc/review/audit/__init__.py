@@ -13,13 +13,14 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from ipamc.model.admission import POLICIES
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Related, Severity, Span, count, error, names, note
 from ipamc.model.dump import SLACK
 from ipamc.read.rules import DUMP, DUMP_OF_POLICIES
 from ipamc.review.audit import blocks, nodes, programs, routes, three_ways
 from ipamc.review.audit.context import ENDPOINT, POD, Context, Result, Suppressed
-from ipamc.review.live.objects import CILIUM_NODE, NODE_CONFIG, POLICIES, POOL
+from ipamc.review.live.objects import CILIUM_NODE, NODE_CONFIG, POOL
 
 
 def refused(context: Context, changed: str, applied_at: str) -> list[Diagnostic]:

@@ -13,6 +13,7 @@ from ipamc.model.address_sets import aggregated, blocks_over, index_around, line
 from ipamc.model.cidr import BITS, Block, address_text, parse_block
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.flags import is_true
+from ipamc.model.cilium.operator_list import restart
 from ipamc.model.cilium.versions import can
 from ipamc.model.cilium.versions import text as version_text
 from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node
@@ -22,7 +23,7 @@ from ipamc.model.lock import State
 from ipamc.model.ownership import Ownership, ShownBlocks
 from ipamc.model.plan import ShownBlock
 from ipamc.review.audit.context import LISTED, Cause, Context, Fact, Make, Result, Suppressed, texts
-from ipamc.review.live.objects import CILIUM_NODE, NODE, POOL, restart
+from ipamc.review.live.objects import CILIUM_NODE, NODE, POOL
 
 _LINK_LOCAL = tuple(parse_block(text, pods=False) for text in ("169.254.0.0/16", "fe80::/10"))
 

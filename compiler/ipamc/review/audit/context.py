@@ -20,6 +20,7 @@ from ipamc.check import drift
 from ipamc.check.held_blocks import UNTIL_MOVED, illegal
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import index_around, outermost
+from ipamc.model.admission import POLICIES
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.operator_list import AGENT, CONFIG
 from ipamc.model.cluster import Cluster, Mode, Node
@@ -35,7 +36,7 @@ from ipamc.read.dump.kinds import RenderedValue
 from ipamc.read.dump.programs import operator_of, texts_of
 from ipamc.read.rendered import Rendered, identity
 from ipamc.review.live.cilium import Running
-from ipamc.review.live.objects import CILIUM_NODE, NODE, POLICIES
+from ipamc.review.live.objects import CILIUM_NODE, NODE
 from ipamc.review.started import operator_pools
 
 LISTED = 4  # the most nodes or objects of one finding whose places are listed

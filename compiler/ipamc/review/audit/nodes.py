@@ -11,6 +11,7 @@ from ipamc.lock.file import line_at
 from ipamc.model.address_sets import lines_over
 from ipamc.model.cidr import BITS, Address, Block, address_text
 from ipamc.model.cilium.flags import is_true
+from ipamc.model.cilium.operator_list import restart
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Related, and_others, count, error, names, note, several, warning
 from ipamc.model.dump import SeenEndpoint, SeenPod
@@ -29,7 +30,7 @@ from ipamc.review.audit.context import (
     Suppressed,
     texts,
 )
-from ipamc.review.live.objects import CILIUM_NODE, NODE, pod_cidr_annotations, restart
+from ipamc.review.live.objects import CILIUM_NODE, NODE, pod_cidr_annotations
 
 
 def ghost_nodes(context: Context, _: Suppressed) -> Iterator[Result]:

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from ipamc.model.address_sets import blocks_over, outermost
-from ipamc.model.admission import CLUSTER, label_of
+from ipamc.model.address_sets import blocks_over, outermost, without
+from ipamc.model.admission import CLUSTER, POLICIES, label_of
 from ipamc.model.cilium.operator_list import AGENT
 from ipamc.model.cluster import CiliumNode, Node
 from ipamc.model.diagnostics import At, Related, error, names, note, several, warning
@@ -23,18 +23,16 @@ from ipamc.model.dump import SeenNodeConfig, SeenObject, SeenPool
 from ipamc.read.dump.kinds import RenderedValue, read_object
 from ipamc.read.syntax.document import member
 from ipamc.review.audit.context import LISTED, Cause, Context, Fact, Make, Result, Suppressed
-from ipamc.review.live.admission import rows_of
-from ipamc.review.live.blocks import without
-from ipamc.review.live.drift import unequal
+from ipamc.review.live.apply import unequal
 from ipamc.review.live.objects import (
     CILIUM_NODE,
     NODE,
     NODE_CONFIG,
-    POLICIES,
     POOL,
     Object,
     blocks_of,
     pod_cidr_annotations,
+    rows_of,
     texts_of,
 )
 

@@ -18,13 +18,12 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from ipamc.model.address_sets import covers
+from ipamc.model.address_sets import covers, without
 from ipamc.model.cidr import Block, read_blocks
 from ipamc.model.cilium.flags import arguments, is_true, operator_keys, parse_bool, same_value
 from ipamc.model.cilium.operator_list import OPERATOR, Assumed, listed
 from ipamc.model.diagnostics import names
 from ipamc.read.dump.programs import words_of
-from ipamc.review.live.blocks import without
 from ipamc.review.live.objects import Object
 
 IPAM_ARGUMENT = "--ipam"
