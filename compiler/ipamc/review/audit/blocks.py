@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ipamc.check.evidence import pod_cidrs_count
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import aggregated, blocks_over, index_around, lines_over, overlaps
-from ipamc.model.cidr import BITS, Block, address_text, parse_block
+from ipamc.model.cidr import Block, address_text, parse_block, single
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.flags import is_true
 from ipamc.model.cilium.operator_list import restart
@@ -137,7 +137,7 @@ def address_of_a_node(context: Context, _: Suppressed) -> Iterator[Result]:
     found = [
         (node, address, line)
         for node in context.dump.nodes
-        for address in (Block(*ip, BITS[ip[0]]) for ip in node.internal_ips)
+        for address in map(single, node.internal_ips)
         for line in lines_over(context.lock.lines, address)
         if line.in_use
     ]
@@ -312,9 +312,8 @@ def _outside(context: Context) -> Iterator[tuple[CiliumNode, Block]]:
         if seen.name not in context.dump.nodes_by_name:
             continue
         blocks = every_block(seen)
-        for family, number in seen.internal_ips:
-            router = Block(family, number, BITS[family])
-            mine = [block for block in blocks if block.family == family]
+        for router in map(single, seen.internal_ips):
+            mine = [block for block in blocks if block.family == router.family]
             if mine and not any(block.contains(router) for block in (*mine, *_LINK_LOCAL)):
                 ours = context.ownership.ranges.of(router) or _around(context, seen.name, router)
                 if context.config is not None or ours:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import lines_over
-from ipamc.model.cidr import BITS, Address, Block, address_text
+from ipamc.model.cidr import Address, address_text, single
 from ipamc.model.cilium.flags import is_true
 from ipamc.model.cilium.operator_list import restart
 from ipamc.model.cluster import Mode
@@ -249,7 +249,7 @@ def pods_outside(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     outside = [
         item
         for item in _all_outside(context, _ranges(context))
-        if not suppressed.explains("IPC0960", context.source(item[1]), [_single(item[2])])
+        if not suppressed.explains("IPC0960", context.source(item[1]), [single(item[2])])
     ]
     if not outside:
         return
@@ -263,7 +263,7 @@ def pods_outside(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         others = (
             other
             for other, blocks in context.shown.items()
-            if other != name and any(shown.block.contains(_single(address)) for shown in blocks)
+            if other != name and any(shown.block.contains(single(address)) for shown in blocks)
         )
         of = next((f", which node {other} has" for other in others), "")
         also.append(Related(item.at, f"{_name(item)} has {address_text(*address)}{of}"))
@@ -316,10 +316,6 @@ def _outside(addresses: Sequence[Address], ranges: Sequence[tuple[int, int, int]
         else:
             return address
     return None
-
-
-def _single(address: Address) -> Block:
-    return Block(address[0], address[1], BITS[address[0]])
 
 
 def one_address_twice(context: Context, _: Suppressed) -> Iterator[Result]:

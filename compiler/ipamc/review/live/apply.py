@@ -73,10 +73,9 @@ def grows(live: objects.Object, tree: objects.Object) -> bool:
     """Return whether a CiliumNode has blocks, and keeps all of them. If its apply conflicts, it is because
     podCIDRs are one field: who wrote the first block owns the list to which a second family is added.
     """
-    for there in objects.cilium_nodes([live]):
-        has = (there.blocks or there.addresses) and not there.unreadable
-        return tree["kind"] == objects.CILIUM_NODE and bool(has) and not lost(live, tree)
-    return False
+    there = read_object(live)
+    known = isinstance(there, CiliumNode) and (there.blocks or there.addresses) and not there.unreadable
+    return tree["kind"] == objects.CILIUM_NODE and bool(known) and not lost(live, tree)
 
 
 def moves(tree: Iterable[objects.Object], live: Live, former: Mapping[str, Sequence[Block]]) -> list[Move]:
@@ -205,12 +204,12 @@ def shared_pools_in_use(tree: Iterable[objects.Object], live: Live) -> Iterator[
     for document in tree:
         there = live.get(identity(document))
         if document["kind"] == objects.POOL and not objects.node_of(document) and there is not None:
-            gone: Sequence[Block] = lost(there, document)
-            # A CIDR of the live pool may be only a part of one of the rendered pool.
             wider = outermost(objects.blocks_of(read_object(document)))
             blocks, odd = objects.given_by(value := read_object(there), value)
+            gone = outermost(without(blocks, wider))
+            # A CIDR of the live pool may be only a part of one of the rendered pool.
             parts = [each for each in blocks if any(o.prefix < each.prefix for o in blocks_over(wider, each))]
-            pieces: Sequence[Block] = gone or outermost(parts)
+            pieces = gone or outermost(parts)
             which = names([*sorted(odd), *map(str, pieces)])
             if odd:
                 gone = pieces = outermost(without((Block(family, 0, 0) for family in BITS), wider))

@@ -16,7 +16,7 @@ from typing import Any
 
 from ipamc.model.address_sets import outermost
 from ipamc.model.admission import COMMIT, POLICIES, PROBE
-from ipamc.model.cidr import BITS, Block, CidrError, no_cidrs, parse_address, read_blocks
+from ipamc.model.cidr import Block, CidrError, no_cidrs, parse_address, read_blocks, single
 from ipamc.model.cilium.versions import POD_CIDR_ANNOTATIONS
 from ipamc.model.cluster import CiliumNode, Node
 from ipamc.model.dump import SeenPool
@@ -103,10 +103,9 @@ def pod_cidr_annotations(node: Node) -> dict[str, str]:
 def address(text: str) -> Block | None:
     """Return a single address as a block; None for other texts."""
     try:
-        family, number = parse_address(text)
+        return single(parse_address(text))
     except CidrError:
         return None
-    return Block(family, number, BITS[family])
 
 
 def is_ours(document: Object) -> bool:
