@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from ipamc.read.dump import shapes as dump
 from ipamc.read.kinds import nodes
+from ipamc.read.values import Text as Name
 from ipamc.workspace.failure import EnvironmentFailure
 
 Text = str | None
@@ -50,7 +51,7 @@ class Owner(Struct):
 
 
 class _Metadata(Struct):
-    name: str
+    name: Name
     namespace: Text = None
     uid: Text = None
     labels: Map = None
