@@ -215,7 +215,7 @@ FAULTS: dict[str, tuple[tuple[str, ...], Plant, list[str]]] = {
     "a text that is no CIDR added by hand": (
         CILIUM_NODES,
         lambda live: pod_cidrs(live, "a", "10.1.0.0/26", "nonsense"),
-        ["error IPC0941", "warning IPC0805"],
+        ["error IPC0941"],
     ),
     "an address taken away by hand": (
         ("crd",),
