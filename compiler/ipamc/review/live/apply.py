@@ -383,7 +383,7 @@ def _ours(live: Mapping[str, objects.Object]) -> list[str]:
 
 
 def pool_users(documents: Iterable[objects.Object]) -> dict[str, set[str]]:
-    """Return, by pool, the nodes whose CiliumNode has blocks of it or requests some."""
+    """Return, by pool, the nodes whose CiliumNode has blocks of it, even unreadable, or requests some."""
     users: dict[str, set[str]] = defaultdict(set)
     for seen in objects.cilium_nodes(documents):
         requested = {pool for pool, *_ in seen.requested}
