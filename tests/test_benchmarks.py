@@ -1,6 +1,6 @@
-"""The benchmarks: inputs are those of a real cluster, figures mean what they say, and every program runs.
+"""The benchmarks: inputs are those of a real cluster, a cost is that of the process it is of, and every program runs.
 
-No time is asserted here: speed is measured by `make bench`.
+No time is asserted here: speed is measured by `make bench`. Nor is what a program computes from measured figures: exponents, medians, shares.
 """
 
 from __future__ import annotations
@@ -8,26 +8,24 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import shutil
 import stat
-from collections import Counter
 from pathlib import Path
 
 import msgspec
 import pytest
 import yaml
 
-from ipamc.model.cluster import Node
 from ipamc.model.diagnostics import Place
+from ipamc.model.node import Node
 from ipamc.read.read import read
 from ipamc.workspace.disk import assets
 from tests.support import benchmarks
 from tests.support.benchmarks import Cost
 
 inputs, kubectl, running = (benchmarks.module(name) for name in ("inputs", "kubectl", "running"))
-compiles, measure, scaling = (benchmarks.module(name) for name in ("compile", "measure", "scaling"))
-scene, stages, targets = (benchmarks.module(name) for name in ("scene", "stages", "targets"))
-tables = benchmarks.module("tables")
+measure, scene, stages = (benchmarks.module(name) for name in ("measure", "scene", "stages"))
 WAITING = (
     "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin "
     "returns error: cni plugin not initialized"
@@ -111,30 +109,7 @@ def test_a_node_weighs_what_one_of_a_real_cluster_weighs() -> None:
     node = running.node(0, 10)
     assert 28_000 < len(kubectl.one(node, "json")) < 36_000
     assert 16_000 < len(kubectl.one(node, "yaml")) < 20_000
-    assert len(node["status"]["images"]) == 50
-    assert {len(image["names"]) for image in node["status"]["images"]} == {2}
-    assert len(node["status"]["conditions"]) == 5
     assert msgspec.json.encode(node) == msgspec.json.encode(node, order="deterministic")  # as Go sorts keys
-    assert node == running.node(0, 10) != running.node(1, 10)
-
-
-@pytest.mark.parametrize(
-    ("values", "exponent"),
-    [
-        ({1_000: 1.0, 2_000: 2.0, 4_000: 4.0}, 1.0),
-        ({1_000: 1.0, 2_000: 4.0, 4_000: 16.0}, 2.0),
-        ({1_000: 3.0, 100_000: 30.0}, 0.5),
-        ({1_000: 7.0, 2_000: 7.0}, 0.0),
-        ({1_000: 1.1, 10_000: 2.0, 100_000: 11.0}, 0.5),  # 1 and n/10,000: what is paid once makes it flat
-    ],
-)
-def test_the_exponent_of_a_fit(values: dict[int, float], exponent: float) -> None:
-    assert scaling.exponent(values) == pytest.approx(exponent, abs=1e-9)
-
-
-def test_the_last_step_is_that_between_the_two_largest_sizes() -> None:
-    costs = {1_000: Cost(9, 1.0, 1), 4_000: Cost(9, 16.0, 1), 2_000: Cost(9, 8.0, 1)}
-    assert scaling.last_step(costs) == pytest.approx(1.0)
 
 
 def test_runs_take_turns_and_the_first_round_does_not_count() -> None:
@@ -149,10 +124,6 @@ def test_runs_take_turns_and_the_first_round_does_not_count() -> None:
     assert "".join(order) == "abababab"
     assert costs == {"a": Cost(2.0, 0.5, 7), "b": Cost(20.0, 0.5, 8)}
     assert measure.alternate({"a": lambda: Cost(9.0, 1.0, 1)}, 0) == {"a": Cost(9.0, 1.0, 1)}
-
-
-def test_least_of_runs_is_least_in_each_figure() -> None:
-    assert measure.least([Cost(1.0, 9.0, 5), Cost(2.0, 8.0, 4)]) == Cost(1.0, 8.0, 4)
 
 
 def test_a_child_is_measured_and_not_this_process(tmp_path: Path) -> None:
@@ -175,112 +146,6 @@ def test_a_clock_counts_no_second_twice(monkeypatch: pytest.MonkeyPatch) -> None
     with clock.stage("outer"):
         pass
     assert clock.spent == {stages.OTHER: 2.0, "outer": 3.0, "inner": 1.0}
-
-
-@pytest.mark.parametrize(
-    ("kind", "count", "costs", "touched", "reads", "missed"),
-    [
-        ("slim JSON", 5_000, {"full": Cost(0.2, 0.2, 1)}, {}, False, []),
-        ("slim JSON", 5_000, {"full": Cost(0.21, 0.2, 1)}, {}, False, ["compile 5,000 nodes, slim JSON"]),
-        (
-            "full YAML",
-            5_000,
-            {"full": Cost(2, 2, 251_000_000)},
-            {},
-            False,
-            ["compile 5,000 nodes, full YAML: memory"],
-        ),
-        (
-            "slim YAML",
-            100_000,
-            {
-                "full": Cost(5, 5, 1),
-                "again": Cost(3.1, 3, 1),
-                "plan": Cost(7.6, 7, 1),
-                "which": Cost(1, 1, 1),
-            },
-            {"again": ["ipam.lock"]},
-            True,
-            [
-                "nothing changed, 100,000 nodes, slim YAML",
-                "nothing changed, 100,000 nodes, slim YAML: files written",
-                "plan, 100,000 nodes, slim YAML",
-                "which reads the inventory, 100,000 nodes, slim YAML",
-            ],
-        ),
-        (
-            "slim YAML",
-            7,
-            {"full": Cost(9, 9, 9), "more": Cost(9, 9, 9)},
-            {"more": ["ipam.lock", "rendered/ciliumnodes/000/ciliumnodes.yaml"]},
-            False,
-            [],
-        ),
-        (
-            "slim YAML",
-            7,
-            {"full": Cost(9, 9, 9), "more": Cost(9, 9, 9)},
-            {
-                "more": [
-                    "rendered/ciliumnodes/000/ciliumnodes.yaml",
-                    "rendered/ciliumnodes/001/ciliumnodes.yaml",
-                ]
-            },
-            False,
-            ["one node more, 7 nodes, slim YAML"],
-        ),
-    ],
-)
-def test_goals_that_are_missed(
-    kind: str,
-    count: int,
-    costs: dict[str, Cost],
-    touched: dict[str, list[str]],
-    reads: bool,  # noqa: FBT001 - a parameter of the test
-    missed: list[str],
-) -> None:
-    measured = compiles.Measured(kind=kind, count=count, costs=costs, touched=touched, which_reads=reads)
-    rows = targets.rows(targets.Results(compiles=[measured]))
-    assert [goal for goal, _, _, met in rows if met != "yes"] == missed
-
-
-def test_goals_beside_others_and_of_many() -> None:
-    results = targets.Results(
-        peers={5: {"slim JSON": Cost(2, 1, 1), "slim YAML": Cost(3, 1, 1), "cue": Cost(2.5, 1, 1), "helm": Cost(2.5, 1, 1)}},
-        grown={"slim JSON": {1_000: Cost(1, 1, 10), 10_000: Cost(9, 9, 1_000)}},
-        fleets={(100, 500): {1: Cost(17, 1, 1), 2: Cost(10, 1, 1)}, (1_000, 200): {1: Cost(90, 1, 1), 2: Cost(50, 1, 1)}},
-        starts={"ipamc --version": Cost(0.081, 1, 1)},
-    )  # fmt: skip
-    assert [(goal, met) for goal, _, _, met in targets.rows(results)] == [
-        ("ahead of cue export (JSON), 5 nodes", "yes"),
-        ("ahead of helm template (YAML), 5 nodes", "**no**"),
-        ("seconds grow, 1,000 to 10,000 nodes, slim JSON", "yes"),
-        ("memory grow, 1,000 to 10,000 nodes, slim JSON", "**no**"),
-        ("two processes, 100 clusters of 500 nodes", "**no**"),
-        ("1,000 clusters of 200 nodes, two processes", "yes"),
-        ("ipamc --version", "**no**"),
-    ]
-
-
-def test_a_table_is_markdown_whose_columns_line_up() -> None:
-    assert tables.table(("tool", "seconds"), [("helm", "0.5"), ("ipamc", "-1")]).splitlines() == [
-        "| tool  | seconds |",
-        "| ----- | ------: |",
-        "| helm  |     0.5 |",
-        "| ipamc |      -1 |",
-    ]
-
-
-def test_half_of_the_nodes_are_half_of_each_pool_and_size() -> None:
-    count = 8 * inputs.ZONES
-    chosen = Counter(
-        (labels["topology.kubernetes.io/zone"], labels["size"])
-        for number in scene.half(count)
-        for labels in [running.labels_of(number, inputs.ZONES)]
-    )
-    assert len(chosen) == 3 * inputs.ZONES
-    assert {size: number for (_, size), number in chosen.items()} == {"medium": 2, "large": 1, "small": 1}
-    assert scene.half(6) == [0, 2, 4]
 
 
 def test_the_runs_over_a_slim_inventory(tmp_path: Path) -> None:
@@ -376,6 +241,10 @@ def test_every_program_runs(script: str, tmp_path: Path) -> None:
     environment = os.environ | {"IPAMC_PEERS": stand_ins(tmp_path), "KUSTOMIZE_BUILD": ""}
     printed = benchmarks.run(script, *RUNS[script], environment=environment)
     assert SHOWN.get(script, "") in printed
+    if (
+        script == "bench.py"
+    ):  # a goal that is missed is said to be: the programs in place of others do nothing, and are ahead
+        assert re.search(r"^\| ahead of helm template \(YAML\), 6 nodes .*\*\*no\*\*", printed, re.MULTILINE)
 
 
 @pytest.mark.deep(part=0)

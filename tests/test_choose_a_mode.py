@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ipamc.model.cilium.features import FIRST, LAST
+from ipamc.model.cilium.support import FIRST, LAST
 from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import Consent
 from ipamc.pipeline import Compilation, Inputs, compile_cluster

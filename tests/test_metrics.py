@@ -11,7 +11,7 @@ import yaml
 
 from ipamc.cli import main
 
-pytest.importorskip("ipamc.report.show.prometheus")
+pytest.importorskip("ipamc.report.utilisation")
 
 ROOT = Path(__file__).parent.parent
 RULES = yaml.safe_load((ROOT / "docs/alerts/ipamc.rules.yaml").read_text())["groups"][0]["rules"]

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Struct, field
 
-from ipamc.address_space import known_ranges, survey
 from ipamc.law.change import UNLAWFUL, Days, changes
 from ipamc.lock.file import parse
 from ipamc.lock.merge import merge
@@ -21,6 +20,7 @@ from ipamc.pipeline import Inputs, compile_cluster
 from ipamc.read.parts import INDEX
 from ipamc.read.space_index import Index, load_index
 from ipamc.workspace.disk import assets
+from ipamc.workspace.survey import known_ranges, survey
 
 SCHEMAS = assets("schemas")
 NAMES = ("a", "b", "c", "d")
@@ -122,7 +122,7 @@ def compiled(state: Branch, day: int) -> Branch | None:
             schemas=SCHEMAS,
         )
         spaces = {"clusters/fabric/rendered/index.jsonl": known[name]} if name in known else {}
-        found = survey(inputs, spaces=spaces)
+        found = survey(inputs, spaces)
         assert isinstance(found, ClusterPrefixes)
         members.append(found)
     inputs = Inputs(

@@ -49,6 +49,3 @@ def on_demand(package: str, *names: str) -> list[_OnDemand]:
     found = [_OnDemand(f"{package}.{name}") for name in names]
     vars(sys.modules[package]).update(zip(names, found, strict=True))
     return found
-
-
-on_demand(__name__, "address_space")

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ipamc import address_space
 from ipamc.assertions import run
-from ipamc.check import admission, check, check_plan, masquerade
-from ipamc.check.capacity import config_map_too_large
+from ipamc.check import address_space, admission, check, check_plan, network
+from ipamc.check.capacity import config_map_too_large, nearly_full
+from ipamc.check.drift import pin_not_held
+from ipamc.check.pools import check_ranges
 from ipamc.check.published import check_adopt, check_mode_change, check_published, check_waiting
 from ipamc.check.published_ranges import check_published_ranges
 from ipamc.check.selection import check_selection
 from ipamc.lock.file import dumps, load, mode_of
 from ipamc.model.assertion import Assertion
-from ipamc.model.cidr import Block
 from ipamc.model.cilium.versions import taken_for
-from ipamc.model.cluster import Cluster, Mode, Version
+from ipamc.model.cluster import AddressSpace, Cluster, Scheme, SpaceMode, Version
 from ipamc.model.diagnostics import Diagnostic, Located, Log, Refused, Span
 from ipamc.model.lock import Consent, Lock
 from ipamc.model.plan import Plan
@@ -33,12 +34,14 @@ from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.read import space_index
 from ipamc.read.locate import Texts, locate
 from ipamc.read.parts import INDEX
-from ipamc.read.read import read, read_shared
+from ipamc.read.read import read_folder, read_shared
 from ipamc.read.rendered import Rendered
 from ipamc.read.rules import index_unreadable
 from ipamc.render.arrange import arrange
 from ipamc.render.verify import verify
 from ipamc.render.yaml import emit
+
+S = TypeVar("S", bound=Scheme)
 
 
 class Inputs(Struct, frozen=True, kw_only=True):
@@ -65,9 +68,6 @@ class Inputs(Struct, frozen=True, kw_only=True):
     surveyed: Surveyed = ()
     """For an address space: the clusters beside it that belong to it, and those that may."""
     templates: Mapping[str, str] = field(default_factory=dict)  # Jinja2 texts by file name
-    members: tuple[Block, ...] | None = None
-    """The addresses of the other clusters of its address space, by address, if the output depends on them;
-    None: they were not read, or one of the clusters cannot be read."""
     consent: Consent = field(default_factory=Consent)
     today: str = ""
     """ISO 8601 day in UTC, written into the lines of leavers; "" if nothing is compiled."""
@@ -117,69 +117,89 @@ class TestRun(Struct, frozen=True, kw_only=True):
 
 
 def load_cluster(inputs: Inputs) -> tuple[Cluster, Lock]:
-    """Read a cluster and its lock, and check them; place nothing, read no tests. Raises Refused."""
+    """Read a cluster and its lock as `load_folder` does. Raises Refused, TypeError for an address space."""
+    cluster, lock = load_folder(inputs)
+    if isinstance(cluster, AddressSpace):
+        raise TypeError(f"{inputs.folder} is an address space")
+    return cluster, lock
+
+
+def load_folder(inputs: Inputs) -> tuple[AddressSpace | Cluster, Lock]:
+    """Read a cluster or an address space and its lock, and check them; place nothing, read no tests.
+    Raises Refused.
+    """
     with _located(inputs):
         cluster, lock = _load(inputs, Log(), tests=False)
-        if cluster.is_space and inputs.surveyed:
-            cluster = spaces.with_members(cluster, lock, _members(inputs, lock), inputs.indexed)
-        elif cluster.is_space:  # nobody read its members
-            cluster = spaces.with_others(cluster, inputs.indexed)
-        return cluster, lock
+        if not isinstance(cluster, AddressSpace):
+            return cluster, lock
+        if not inputs.surveyed:
+            return spaces.with_others(cluster, inputs.indexed), lock
+        return spaces.with_members(cluster, lock, _members(inputs, lock), inputs.indexed), lock
 
 
-def _load(inputs: Inputs, log: Log, *, tests: bool) -> tuple[Cluster, Lock]:
+def _load(inputs: Inputs, log: Log, *, tests: bool) -> tuple[AddressSpace | Cluster, Lock]:
     log.add(inputs.passed_over)
     # Text -> model, from any dialect.
-    kind = "AddressSpace" if mode_of(inputs.lock) == Mode.SPACE else "Cluster"
+    kind = "AddressSpace" if mode_of(inputs.lock) == SpaceMode.SPACE else "Cluster"
     what = inputs.name, inputs.folder, inputs.sources, inputs.schemas
-    read_cluster = log.keep(read(*what, spaces=inputs.spaces, tests=tests, kind=kind))
-    # A Cilium that is newer than all known ones is treated as another only by consent.
-    cluster = taken_for(read_cluster, inputs.assume)
+    cluster = log.keep(read_folder(*what, spaces=inputs.spaces, tests=tests, kind=kind))
+    if isinstance(cluster, Cluster):
+        # A Cilium that is newer than all known ones is treated as another only by consent.
+        cluster = taken_for(cluster, inputs.assume)
     # What earlier compiles promised.
     phase("reading the lock")
     lock, found = load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered)
     # Pools are disjoint, and the versions support what the cluster needs.
-    log.add((*check(cluster), *found))
+    about = check(cluster) if isinstance(cluster, Cluster) else check_ranges(cluster.pools)
+    log.add((*about, *found))
     return cluster, lock
 
 
-def _shared(inputs: Inputs, log: Log) -> tuple[Assertion, ...]:
-    """Return the tests of files beside the cluster, including those for other clusters."""
-    return log.keep(read_shared(inputs.shared, inputs.schemas)) if inputs.shared else ()
-
-
 def compile_cluster(inputs: Inputs) -> Compilation:
-    """Run all stages of the compiler in order. Pure. Raises Refused with all diagnostics."""
+    """Run all stages of the compiler in order. Pure. Raises Refused with all diagnostics.
+    The folder of an address space is compiled by `compile_space`.
+    """
     log = Log()
     with _located(inputs):
-        plan, before = _plan(inputs, log)
+        cluster, lock = _load(inputs, log, tests=not inputs.skip_tests)
+        if isinstance(cluster, AddressSpace):
+            return compile_space(cluster, lock, inputs, log)
+        plan = _plan(cluster, lock, inputs, log)
         # The tests in documents of kind Tests.
         phase("testing")
         if plan.cluster.tests:
             log.keep(run.run_tests(plan, inputs.today))
-        if plan.cluster.is_space:
-            # Members -> the addresses that each occupies now.
-            lines = spaces.index_lines(_members(inputs, plan.lock))
-            files, index = {INDEX: space_index.dump_index(inputs.name, lines)}, {}
-        else:
-            # The cluster's addresses, compared with the others of its address space.
-            index = _beside_others(inputs, plan, log)
-            # Plan -> objects by file -> text by file.
-            space = inputs.index_of(plan.cluster.address_space)
-            others = None
-            if plan.cluster.masquerade:
-                others = space.others(inputs.name) if space else inputs.members
-                log.add(masquerade.check_masquerading(plan, others))
-            phase("rendering")
-            arranged = arrange(plan, before, others or ())
-            files = emit(arranged, inputs.templates)
-            # Limits of the apiserver, and errors of templates.
-            phase("checking what was rendered")
-            policies = admission.policy_too_large(plan.cluster, files) if plan.cluster.admission.used else ()
-            log.add((*config_map_too_large(plan.cluster, files), *policies))
-            log.add(verify(arranged, files, inputs.schemas, f"{inputs.folder}/rendered"))
+        # The cluster's addresses, compared with the others of its address space.
+        index = _beside_others(inputs, plan, log)
+        others = None
+        if cluster.masquerade:
+            space = inputs.index_of(cluster.address_space)
+            others = space.others(inputs.name) if space else None
+            log.add(network.check_masquerading(plan, others))
+        # Plan -> objects by file -> text by file.
+        phase("rendering")
+        arranged = arrange(plan, inputs.before, others or ())
+        files = emit(arranged, inputs.templates)
+        # Limits of the apiserver, and errors of templates.
+        phase("checking what was rendered")
+        policies = admission.policy_too_large(cluster, files) if cluster.admission.used else ()
+        log.add((*config_map_too_large(cluster, files), *policies))
+        log.add(verify(arranged, files, inputs.schemas, f"{inputs.folder}/rendered"))
     found = locate(log.diagnostics, texts_of(inputs))
     return Compilation(files=files, lock=dumps(plan.lock), plan=plan, diagnostics=found, index=index)
+
+
+def compile_space(space: AddressSpace, lock: Lock, inputs: Inputs, log: Log) -> Compilation:
+    """Run the stages from an address space as read to its index. Raises Refused."""
+    plan = _plan_space(space, lock, inputs, log)
+    phase("testing")
+    if plan.scheme.tests:
+        log.keep(run.run_tests(plan, inputs.today))
+    # Members -> the addresses that each occupies now.
+    lines = spaces.index_lines(_members(inputs, plan.lock))
+    files = {INDEX: space_index.dump_index(inputs.name, lines)}
+    found = locate(log.diagnostics, texts_of(inputs))
+    return Compilation(files=files, lock=dumps(plan.lock), plan=plan, diagnostics=found)
 
 
 def run_tests_only(inputs: Inputs) -> TestRun:
@@ -188,12 +208,16 @@ def run_tests_only(inputs: Inputs) -> TestRun:
     """
     log = Log()
     with _located(inputs):
-        plan, _ = _plan(inputs, log)
+        cluster, lock = _load(inputs, log, tests=True)
+        if isinstance(cluster, AddressSpace):
+            plan = _plan_space(cluster, lock, inputs, log)
+        else:
+            plan = _plan(cluster, lock, inputs, log)
         phase("testing")
         made, found = run.run_tests(plan, inputs.today)
-        if len(made) < len(plan.cluster.tests):
+        if len(made) < len(plan.scheme.tests):
             log.add(found)
-    results = (*made, *run.elsewhere(plan.cluster, _shared(inputs, Log())))
+    results = (*made, *run.elsewhere(plan.scheme, _shared(inputs, Log())))
     sources = texts_of(inputs)
     texts = Texts(sources, [result.test.at for result in results])
     located = (
@@ -203,21 +227,10 @@ def run_tests_only(inputs: Inputs) -> TestRun:
     return TestRun(results=tuple(located), places=tuple([texts.span(each.test.at) for each in results]))
 
 
-def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
-    """Run all stages up to a plan that may be rendered."""
-    before = inputs.before
-    cluster, lock = _load(inputs, log, tests=not inputs.skip_tests)
-    if not inputs.skip_tests and (cluster.tests or inputs.shared or inputs.not_shared):
-        # All tests that apply to the cluster.
-        log.add(inputs.not_shared)
-        cluster = replace(cluster, tests=tuple(log.keep(run.of_cluster(cluster, _shared(inputs, log)))))
-    if cluster.is_space:
-        # Pools of clusters are its nodes.
-        log.add(address_space.check_members(cluster, inputs.surveyed))
-        members = _members(inputs, lock)
-        log.add(address_space.check_together(members))
-        cluster = spaces.with_members(cluster, lock, members, inputs.indexed)
-        log.add(address_space.check_renamed(cluster, lock, members, inputs.consent))
+def _plan(cluster: Cluster, lock: Lock, inputs: Inputs, log: Log) -> Plan:
+    """Run the stages up to a plan that may be rendered."""
+    before, consent, today = inputs.before, inputs.consent, inputs.today
+    cluster = _with_shared_tests(cluster, inputs, log)
     log.add(check_mode_change(cluster, lock, inputs.lock, before))
     # Node -> its pools in order, with sizes.
     phase("placing")
@@ -230,7 +243,6 @@ def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
     log.add(check_published(cluster, wants, shared, lock, before))
     phase("placing")
     # Node -> its held, pending and quarantined lines, and what it still needs.
-    consent, today = inputs.consent, inputs.today
     locked, dumped = inputs.locked, inputs.dumped
     reconciled = reconcile(
         cluster, wants, lock, consent, today, locked=locked, shared=shared, rendered=before, dumped=dumped
@@ -244,7 +256,40 @@ def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
     log.add((*check_plan(plan, released), *check_published_ranges(plan, before)))
     # CIDRs that the operator was given, and still gives out.
     log.add((*check_adopt(plan, before), *check_waiting(plan, released, before)))
-    return plan, before
+    return plan
+
+
+def _plan_space(space: AddressSpace, lock: Lock, inputs: Inputs, log: Log) -> Plan:
+    """Run the stages up to the ranges that an address space gives."""
+    consent, today = inputs.consent, inputs.today
+    space = _with_shared_tests(space, inputs, log)
+    # Pools of clusters are its nodes.
+    log.add(address_space.check_members(space, inputs.surveyed))
+    members = _members(inputs, lock)
+    log.add(address_space.check_together(members))
+    space = spaces.with_members(space, lock, members, inputs.indexed)
+    log.add(address_space.check_renamed(space, lock, members, consent))
+    log.add(check_mode_change(space, lock, inputs.lock, inputs.before))
+    phase("placing")
+    wants = assign(space)
+    state = log.keep(reconcile(space, wants, lock, consent, today, locked=inputs.locked))
+    plan = log.keep(allocate(space, wants, state, today))
+    phase("checking")
+    log.add((*pin_not_held(plan), *nearly_full(space, released_on(space, plan.lock, today))))
+    return plan
+
+
+def _with_shared_tests(scheme: S, inputs: Inputs, log: Log) -> S:
+    """Return a cluster or an address space with all tests that apply to it."""
+    if inputs.skip_tests or not (scheme.tests or inputs.shared or inputs.not_shared):
+        return scheme
+    log.add(inputs.not_shared)
+    return replace(scheme, tests=tuple(log.keep(run.of_cluster(scheme, _shared(inputs, log)))))
+
+
+def _shared(inputs: Inputs, log: Log) -> tuple[Assertion, ...]:
+    """Return the tests of files beside the cluster, including those for other clusters."""
+    return log.keep(read_shared(inputs.shared, inputs.schemas)) if inputs.shared else ()
 
 
 def _members(inputs: Inputs, lock: Lock) -> list[ClusterPrefixes]:
@@ -259,8 +304,11 @@ def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[spac
     Lines of ranges that a space gave can change only in the space.
     """
     changed: dict[str, tuple[space_index.IndexLine, ...]] = {}
+    space = plan.cluster.address_space
+    if space and space not in map(space_index.space_of, inputs.spaces):
+        log.add(address_space.without_index(plan.cluster))
     for path, text in inputs.spaces.items():
-        name, space = space_index.space_of(path), plan.cluster.address_space
+        name = space_index.space_of(path)
         found = space_index.load_index(text, name)
         if not isinstance(found, space_index.Index):
             log.add([index_unreadable(path, found)] if name == space else [])

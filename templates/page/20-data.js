@@ -1,4 +1,4 @@
-// The document's data as arrays. `report/page/data.py` writes it.
+// The document's data as arrays. `report/page_data.py` writes it.
 
 const HELD = 0,
   PENDING = 1,

@@ -32,7 +32,7 @@ def plan_with(*entries: dict[str, Any], hosts: bool = False) -> Plan:
     plan = fleet.compiled(fleet.as_json(documents)).plan
     with_tests = fleet.as_json([*documents, *([fleet.assertions(*entries)] if entries else [])])
     cluster, _ = read("fleet", "clusters/fleet", with_tests, fleet.SCHEMAS, tests=True)
-    return replace(plan, cluster=cluster)
+    return replace(plan, scheme=cluster)
 
 
 def calls(plan: Plan) -> int:

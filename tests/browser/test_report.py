@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from ipamc.report.page import About, render
-from ipamc.report.page.data import Part
+from ipamc.report.page_data import Part
 from ipamc.review.address_map import map_of, versions_of
 from ipamc.workspace.disk import assets
 from tests.browser.conftest import Open

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from ipamc.cli import main
 from ipamc.model.lock import State
 from ipamc.model.plan import Origin
-from ipamc.report.plan import markdown as plan_markdown
-from ipamc.report.plan.markdown import LONGEST, code, mark
+from ipamc.report import plan_markdown
+from ipamc.report.plan_markdown import LONGEST, code, mark
 from ipamc.review import GATES
+from ipamc.review.diff.documents import PoolStatus
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport, PlanStatus
-from ipamc.review.diff.pools import PoolStatus
 from ipamc.workspace import disk
 from tests.support import casefile
 from tests.support.two_nodes import CLUSTER

@@ -339,13 +339,16 @@ def test_a_lock_that_is_not_utf_8_is_a_finding(repository: Path, first: bytes) -
         assert path.read_bytes() == bad
 
 
-def test_a_neighbour_with_a_bug_hides_no_cluster(tmp_path: Path, repository: Path) -> None:
-    """Clusters of its address space are refused, because it cannot be compared with; the others are written."""
+def test_a_member_with_a_bug_hides_no_cluster(tmp_path: Path, repository: Path) -> None:
+    """The address space is refused, as the addresses of a member are not known; the others are written."""
+    text = "{apiVersion: ipamc/v1alpha1, kind: AddressSpace, metadata: {name: one}, spec: {}}"
+    (repository / "clusters/one").mkdir()
+    (repository / "clusters/one/space.yaml").write_text(text)
     for name in ("red", "green"):
         path = repository / f"clusters/{name}/cluster.yaml"
         path.write_text(path.read_text().replace("spec:\n", "spec:\n  addressSpace: one\n", 1))
     installed = install(tmp_path / "installed", red=WORST["a bug"][0])
-    space = installed.folder / "ipamc/address_space.py"
+    space = installed.folder / "ipamc/workspace/survey.py"
     begin = "    wanted = {path: data"
     space.write_text(
         space.read_text().replace(begin, f"    if inputs.name == 'red': raise KeyError\n{begin}")
@@ -353,7 +356,7 @@ def test_a_neighbour_with_a_bug_hides_no_cluster(tmp_path: Path, repository: Pat
     done = installed.run("compile", "--jobs", "2", cwd=repository)
     assert done.returncode == 70
     assert "cluster red may have the same addresses, and cannot be read: ipamc failed" in done.stderr
-    assert locks(repository) == ["blue", "white"]
+    assert locks(repository) == ["blue", "green", "white"]
 
 
 def test_an_apply_goes_on_with_the_next_cluster(tmp_path: Path, repository: Path) -> None:

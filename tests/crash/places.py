@@ -67,6 +67,7 @@ VERBS = (
     Verb("lock", ("lock", "lab", "--leave", "all", "--reshard")),
     Verb("lock onto", ("lock", "lab", "--onto", "other")),
     Verb("init", ("init", "new")),
+    Verb("init of a space", ("init", "--space", "site")),
     Verb("gitlab", ("ci", "gitlab")),
     Verb("github", ("ci", "github")),
     Verb(

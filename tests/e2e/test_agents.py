@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ipamc.model.cidr import parse_block
-from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can, usable_addresses
 from ipamc.model.cluster import Version
 from tests.e2e.api import Object

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can
 from tests.e2e.agents.router import BGP_CONTROL_PLANE, version_of_kinds
 from tests.e2e.api import CRDS, Object

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can
 from ipamc.model.diagnostics import Refused
 from ipamc.pipeline import Compilation

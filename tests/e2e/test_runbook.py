@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ipamc.model.cilium.features import LAST
+from ipamc.model.cilium.support import LAST
 from tests.e2e import test_import_calico as calico_cluster
 from tests.e2e.api import (
     CILIUM_NODES,

@@ -25,23 +25,15 @@ from ipamc.model.lock import Consent, Line, State
 from ipamc.pipeline import Compilation, Inputs, compile_cluster, load_cluster
 from ipamc.read.locate import Texts
 from ipamc.render.arrange import arrange
-from ipamc.report import explanation, holders
+from ipamc.report import explanation, lock_lines, plan_json, plan_markdown, plan_text, show_text
 from ipamc.report import utilisation as report_utilisation
-from ipamc.report.findings import FORMATS, report
-from ipamc.report.findings.content import RuleText
-from ipamc.report.plan import json as plan_json
-from ipamc.report.plan import markdown as plan_markdown
-from ipamc.report.plan import text as plan_text
-from ipamc.report.show import prometheus as show_prometheus
-from ipamc.report.show import text as show_text
-from ipamc.report.show.columns import Screen
-from ipamc.report.show.text import ShowOptions
+from ipamc.report.findings import FORMATS, RuleText, report
+from ipamc.report.show_text import Screen, ShowOptions
 from ipamc.review import GATES
 from ipamc.review.diff import Difference, UnreadableBase, compare, empty_base, read_base
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport, refusals
-from ipamc.review.explain_address import explain_address
-from ipamc.review.shown_pools import Choice, shown
-from ipamc.review.started import started_with
+from ipamc.review.explain_pools import explain_address
+from ipamc.review.shown_pools import Choice, shown, started_with
 from ipamc.workspace.disk import assets
 from tests.fuzz.subjects import published
 
@@ -103,8 +95,8 @@ def findings_can_be_shown(inputs: Inputs, found: Iterable[Diagnostic], rendered:
                 rows = _BREAK.split(texts[at.path].decode(errors="replace"))
                 assert at.line <= len(rows), at
                 assert 0 <= at.column <= len(rows[at.line - 1]) + 2, at
-    for each in FORMATS:
-        readable(each.name, report(findings, each.name, rules=_rules() if each.rules else {}), len(findings))
+    for name, each in FORMATS.items():
+        readable(name, report(findings, name, rules=_rules() if each.rules else {}), len(findings))
 
 
 @cache
@@ -275,8 +267,8 @@ def _answers(inputs: Inputs) -> Iterator[str]:
     if inputs.lock is not None:
         found = [each for block in questions for each in over(inputs.lock, inputs.lock_path, block)]
         found += [each for name in names for each in of(inputs.lock, inputs.lock_path, name)]
-        yield holders.table(
-            [holders.LockAnswer(cluster="case", line=each.line, at=Span("x")) for each in found], 80
+        yield lock_lines.table(
+            [lock_lines.LockAnswer(cluster="case", line=each.line, at=Span("x")) for each in found], 80
         )
     cluster, lock = load_cluster(inputs)
     seen = shown(
@@ -284,16 +276,16 @@ def _answers(inputs: Inputs) -> Iterator[str]:
     )
     for options in (ShowOptions(blocks=True), ShowOptions(sort="room", ranges=True, every=True)):
         yield show_text.render([seen], options, Screen(width=40, blocks=True, cuts=True))
-    yield show_prometheus.render([seen])
+    yield report_utilisation.prometheus([seen])
     yield json.dumps(report_utilisation.record(seen))
     for block in questions:
         unheld = explain_address(cluster, lock, block)
         texts = Texts(inputs.sources, [each.at for each in unheld])
         answers = [
-            holders.InputAnswer(cluster="case", unheld=each, at=texts.span(each.at)) for each in unheld
+            lock_lines.InputAnswer(cluster="case", unheld=each, at=texts.span(each.at)) for each in unheld
         ]
-        yield from (holders.table(answers, columns) for columns in (40, 200))
-        yield json.dumps(holders.records(answers))
+        yield from (lock_lines.table(answers, columns) for columns in (40, 200))
+        yield json.dumps(lock_lines.records(answers))
     for name in (*names, *(node.name for node in cluster.nodes[:2])):
         if explained := explain(inputs, name, inputs.today):
             yield explanation.text(*explained)

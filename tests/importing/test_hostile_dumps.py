@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ipamc.importing.bring_in import Options, bring_in
 from ipamc.importing.refresh import Past, refresh
-from ipamc.model.cilium.features import LAST
+from ipamc.model.cilium.support import LAST
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Refused
 from ipamc.read.dump.read import read_dump
@@ -116,7 +116,7 @@ CLUSTER_CIDRS = [
     },
 ]
 OTHERS = {"Calico": CALICO, "ClusterCIDR": CLUSTER_CIDRS}
-SOURCES = [*(mode.value for mode in Mode if mode is not Mode.SPACE), *OTHERS]
+SOURCES = [*(mode.value for mode in Mode), *OTHERS]
 
 
 def objects(mode: str) -> list[dumps.Object]:

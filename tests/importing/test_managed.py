@@ -9,7 +9,7 @@ import pytest
 from ipamc.importing.refresh import Past, refresh
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Refused
-from ipamc.read.dump.managed import OFFERINGS, offering_of
+from ipamc.read.dump.programs import OFFERINGS, offering_of
 from ipamc.read.read import read
 from tests.support import dumps
 from tests.support.imports import FOLDER, NAME, SCHEMAS, compiled, dump_of, held, imported

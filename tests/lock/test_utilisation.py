@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from ipamc.lock.utilisation import PoolUse, Use, lines_in, utilisation
 from ipamc.model.cidr import Block, Range, parse_block
-from ipamc.model.cluster import CiliumNode, Cluster, Mode, Pool, PoolFamily
+from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily
 from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Line, Lock, State
+from ipamc.model.node import CiliumNode
 from ipamc.model.selector.selector import Selector
 
 AT = Place("pools.yaml")

@@ -1,26 +1,36 @@
-r"""Pages of mistakes: how they are read and written.
+r"""Pages of mistakes: tables of what a person did to the input, the code that ipamc reports, and what mends it.
 
-An entry begins with `# TITLE`. A key is at the beginning of a line, and its value is behind it or below it, indented by two blanks:
+An entry begins with `# TITLE`, what the person did. A line is `KEY: VALUE`; a key may stand several times. A FILE is one of `clusters/lab/`; with a folder, or with `./`, of the repository.
 
-`given:` the state before, by its name in states.py.
-`mistake:` steps that a person takes: `$ COMMAND` of a shell, or `FILE: OLD => NEW`, an edit. NEW may be empty; `\n` is a line break, and a backslash stands before a NEW that begins with a blank.
-`runs:` the command that follows.
-`answer:` what is printed, without excerpts and codes' help: a line `exit N`, then what, where, why, and what to run. `--update` writes it.
-`mended:` steps that the answer names: a command stands there word for word, the words that an edit adds (of one that only takes out: these) stand there.
-`decided:` steps of which the answer tells the kind, and a person the value.
-`instead:` the command that is right: the words that it adds to `runs` stand in the answer.
-`then:` what the same command answers after them; by default `exit 0`, without a code of the first answer. Several lines: each is in the answer.
-`waits:` for what is not there yet; the entry must fail until then.
+`state:` the folder before, by its name in states.py; without it `cluster-pool`.
+`input:` a step of the person.
+`runs:` the command that follows; without it `ipamc compile`.
+`code:` what it reports, which `--update` writes: `CODE FILE:LINE:COLUMN: HELP`, with all places of one help; `warning` or `note` stands before a code that is no error. Notes stand there alone.
+    Where no code is reported, the exit code and what is printed: `exit 64: 'apply' is no verb of ipamc: …`; helps stand in brackets.
+`fix:` a step that the answer names: a command stands there word for word, and so do the words that an edit adds (of one that only takes out: the first).
+`chosen fix:` a step of which the answer tells the kind, and a person the value.
+`instead:` the command that is right, by the answer: the words that it adds to `runs` stand there. `chosen instead:` one that the answer does not name whole.
+`then:` what that command, else the same one, answers at last: each of these stands there; without it `exit 0`, and no code of the first answer.
+
+A step is one of these:
+
+`$ COMMAND` of a shell.
+`FILE: OLD => NEW` an edit, everywhere in the file; `FILE:LINE: OLD => NEW` in this line alone. NEW may be empty; `\n` is a line break; a backslash stands before a NEW that begins with a blank.
+`FILE += TEXT` lines at the end, `FILE := TEXT` the whole file: the rest of the line, or the lines below it that are indented by two blanks.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-KEYS = ("given", "mistake", "runs", "answer", "mended", "decided", "instead", "then", "waits")
 FOLDER = Path(__file__).parent
+KEYS = ("state", "input", "runs", "code", "fix", "chosen fix", "instead", "chosen instead", "then")
+ONCE = {"state", "runs", "instead", "chosen instead"}
+AFTER = tuple(f"{key}: " for key in KEYS[KEYS.index("code") + 1 :])
+"""What begins the lines below those of `code:`."""
 
 
 @dataclass(frozen=True)
@@ -29,15 +39,15 @@ class Mistake:
 
     page: str
     title: str
-    given: str
+    state: str
     runs: str
-    mistake: tuple[str, ...] = ()
-    answer: tuple[str, ...] = ()
-    mended: tuple[str, ...] = ()
-    decided: tuple[str, ...] = ()
-    instead: str = ""
-    then: tuple[str, ...] = ()
-    waits: str = ""
+    input: tuple[str, ...]
+    code: tuple[str, ...]
+    fix: tuple[str, ...]
+    chosen_fix: tuple[str, ...]
+    instead: str
+    chosen_instead: str
+    then: tuple[str, ...]
 
 
 def pages() -> list[Path]:
@@ -45,46 +55,50 @@ def pages() -> list[Path]:
     return sorted(FOLDER.glob("*.txt"))
 
 
-def load(path: Path) -> list[Mistake]:
-    """Read a page. Raises ValueError for what is no entry."""
-    head, *entries = re.split(r"^# ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+def load(page: str, text: str) -> list[Mistake]:
+    """Read the text of a page. Raises ValueError for what is no entry, and for a title that is there twice."""
+    head, *entries = re.split(r"^# ", text, flags=re.MULTILINE)
     if head.strip():
-        raise ValueError(f"{path.name} begins with {head[:40]!r}")
-    return [_entry(path.stem, text) for text in entries]
+        raise ValueError(f"{page} begins with {head[:40]!r}")
+    found = [_entry(page, entry) for entry in entries]
+    if len({mistake.title for mistake in found}) < len(found):
+        raise ValueError(f"{page} has a title twice")
+    return found
 
 
-def write(path: Path, entries: list[Mistake]) -> None:
-    """Write a page as `load` reads it."""
-    path.write_text("\n".join(_text(entry) for entry in entries), encoding="utf-8")
+def updated(text: str, title: str, code: Sequence[str]) -> str:
+    """Return the text of a page with other `code:` lines in the entry of this title; all else is as it was."""
+    start = f"\n{text}".index(f"\n# {title}\n")
+    end = (text.find("\n# ", start) + 1) or len(text)
+    rows = [row for row in text[start:end].splitlines(keepends=True) if not row.startswith("code: ")]
+    below = [number for number, row in enumerate(rows) if row.startswith(AFTER) or not row.strip()]
+    at = min(below, default=len(rows))
+    rows[at:at] = [f"code: {each}\n" for each in code]
+    return text[:start] + "".join(rows) + text[end:]
 
 
 def _entry(page: str, text: str) -> Mistake:
-    title, *rows = text.rstrip().split("\n")
-    values: dict[str, list[str]] = {}
+    title, *rows = text.rstrip("\n").split("\n")
+    values: dict[str, list[str]] = {key: [] for key in KEYS}
     key = ""
     for row in rows:
         if row.startswith("  ") and key:
-            values[key].append(row[2:])
-        elif row.strip():
-            key, _, value = row.partition(":")
-            if key not in KEYS or key in values:
+            values[key][-1] += "\n" + row[2:]
+        elif row:
+            key, _, value = row.partition(": ")
+            if key not in KEYS or not value or (key in ONCE and values[key]):
                 raise ValueError(f"{page}, {title!r}: {row!r}")
-            values[key] = [value.strip()] if value.strip() else []
-    single = {name: " ".join(values.pop(name, [])) for name in ("given", "runs", "instead", "waits")}
-    several = {name: tuple(rows) for name, rows in values.items()}
-    return replace(Mistake(page=page, title=title, **single), **several)  # type: ignore[arg-type]  # by name
-
-
-def _text(entry: Mistake) -> str:
-    rows = [f"# {entry.title}"]
-    for key in KEYS:
-        value = getattr(entry, key)
-        if not value:
-            continue
-        if isinstance(value, str):
-            rows.append(f"{key}: {value}")
-        elif len(value) == 1 and key != "answer":
-            rows.append(f"{key}: {value[0]}")
-        else:
-            rows += [f"{key}:", *(f"  {row}".rstrip() for row in value)]
-    return "\n".join(rows) + "\n"
+            values[key].append(value)
+    return Mistake(
+        page=page,
+        title=title,
+        state="".join(values["state"]) or "cluster-pool",
+        runs="".join(values["runs"]) or "ipamc compile",
+        input=tuple(values["input"]),
+        code=tuple(values["code"]),
+        fix=tuple(values["fix"]),
+        chosen_fix=tuple(values["chosen fix"]),
+        instead="".join(values["instead"]),
+        chosen_instead="".join(values["chosen instead"]),
+        then=tuple(values["then"]),
+    )

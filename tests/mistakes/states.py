@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
+import ipamc as package
 import tests.support.in_process as process
 from tests.support import dumps
 
@@ -58,8 +59,9 @@ NODES = "apiVersion: ipamc/v1alpha1\nkind: NodeInventory\nnodes:\n" + "".join(
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return the environment of every command: a day, an identity for git, and nothing of this machine."""
+    """Return the environment of every command: this ipamc, a day, an identity for git, and nothing of this machine."""
     return {
+        "PYTHONPATH": str(Path(package.__path__[0]).parent),
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(folder),
         "GIT_CONFIG_GLOBAL": os.devnull,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ipamc.model.cluster import CiliumNode, Node
 from ipamc.model.diagnostics import Span
 from ipamc.model.evidence import waits
+from ipamc.model.node import CiliumNode, Node
 
 AT = Span("dump.json")
 

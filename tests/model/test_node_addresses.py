@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipamc.model.cidr import BITS, Block, parse_address, parse_block
-from ipamc.review.explain_address import explain_address
+from ipamc.review.explain_pools import explain_address
 from tests.support import fleet
 
 MODES: dict[str, fleet.Document] = {

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from ipamc.model.address_sets import outermost
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.cilium.operator_list import given_by_operator, operator_lists
-from ipamc.model.cluster import CiliumNode, Cluster
+from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Line, State
+from ipamc.model.node import CiliumNode
 from tests.support.builders import AT, pool
 from tests.support.pools import block
 from tests.support.pools import cluster as made

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.expression import SelectorError
 from ipamc.model.selector.label_syntax import (
     dns_label_problem,
     label_key_problem,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from ipamc.model.selector import selector
-from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.expression import SelectorError
 from ipamc.model.selector.selector import parse_calico, parse_label_selector, parse_node_selector
 
 

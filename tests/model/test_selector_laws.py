@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.expression import SelectorError
 from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem
 from ipamc.model.selector.selector import Selector, parse_calico, parse_label_selector, parse_node_selector
 

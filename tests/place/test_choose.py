@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipamc.model.cluster import Cluster, Mode, Node, Pool, SizeClass
+from ipamc.model.cluster import Cluster, Mode, Pool, SizeClass
 from ipamc.model.diagnostics import Refused
+from ipamc.model.node import Node
 from ipamc.model.plan import Want
 from ipamc.model.selector.selector import Selector, parse_calico
 from ipamc.place import candidates

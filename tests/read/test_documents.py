@@ -11,8 +11,8 @@ import yaml
 from ipamc.model.diagnostics import Located
 from ipamc.read.locate import locate
 from ipamc.read.syntax.document import MAX_DEPTH, Document, Unreadable
-from ipamc.read.syntax.encoding import decode
 from ipamc.read.syntax.json_stream import json_documents
+from ipamc.read.syntax.text import decode
 from ipamc.read.syntax.yaml import yaml_documents
 
 

@@ -10,9 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ipamc.model.diagnostics import Diagnostic, Span
-from ipamc.read.syntax import encoding
+from ipamc.read.syntax import text as encoding
 from ipamc.read.syntax.document import Unreadable
-from ipamc.read.syntax.encoding import BOM, Lines, check, decode
+from ipamc.read.syntax.text import BOM, Lines, check, decode
 from tests.support import depth
 
 PIECES = (b"a: b\n", b"\r\n", b" ", b"\x0b", BOM, "ö".encode(), "日本".encode(), "🎉".encode())

@@ -16,8 +16,8 @@ from ipamc.model.lock import Consent
 from ipamc.read.locate import locate
 from ipamc.read.read import read
 from ipamc.read.syntax.document import MAX_DEPTH, MAX_NODES, Unreadable
-from ipamc.read.syntax.encoding import Lines
 from ipamc.read.syntax.json_stream import json_documents
+from ipamc.read.syntax.text import Lines
 from ipamc.read.syntax.yaml import parser, yaml_documents
 from ipamc.report.findings import NAMES, report
 from ipamc.workspace.disk import assets

@@ -8,7 +8,7 @@ import pytest
 
 from ipamc.model.cidr import address_text
 from ipamc.model.diagnostics import Refused
-from ipamc.model.routes import Table
+from ipamc.model.dump import Table
 from ipamc.read.routes import LARGEST, read_routes
 
 SAMPLES = Path(__file__).parent / "routes"

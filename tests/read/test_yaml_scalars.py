@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from ipamc.read.hints import scalar
-from ipamc.read.syntax.yaml_scalars import Ambiguous, quoted, readings, resolve
+from ipamc.read.syntax.document import Ambiguous, quoted, readings, resolve
 
 TEXTS = (
     "rack",

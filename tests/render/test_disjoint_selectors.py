@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipamc.model.cluster import Node, Pool
+from ipamc.model.cluster import Pool
+from ipamc.model.node import Node
 from ipamc.model.plan import Plan
 from ipamc.model.selector.selector import parse_node_selector
 from ipamc.render.targets import node_config

@@ -17,6 +17,7 @@ from jsonschema import Draft202012Validator
 
 from ipamc.cli import main
 from ipamc.model.cidr import Block
+from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic, Span
 from ipamc.model.plan import Plan
 from ipamc.render.arrange import arrange
@@ -47,7 +48,7 @@ def texts() -> dict[str, dict[str, str]]:
     """Return every text that a cluster or a case renders, by target and by place."""
     found: dict[str, dict[str, str]] = {target: {} for target in TARGETS}
     for name, each in everything().items():
-        for file in () if each.plan.cluster.is_space else arrange(each.plan):
+        for file in arrange(each.plan) if isinstance(each.plan.scheme, Cluster) else ():
             found[file.template.removesuffix(".yaml.j2")][f"{name}: {file.path}"] = each.files[file.path]
     return found
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from ipamc.cli import main
-from ipamc.report.plan.markdown import code, plain
+from ipamc.report.plan_markdown import code, plain
 from ipamc.report.terminal_text import harmless, harmless_json, paint
 
 WORDS = {"add-mask", "set-output", "error", "warning", "group", "stop-commands", "set-env", "save-state"}

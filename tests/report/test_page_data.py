@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ipamc.pipeline import load_cluster
 from ipamc.place.candidates import assign
-from ipamc.report.page.data import Part, document
+from ipamc.report.page_data import Part, document
 from ipamc.review.address_map import map_of, versions_of
 from tests.support.calls import counted
 from tests.support.imports import NAME, inputs

@@ -11,7 +11,7 @@ from ipamc.lock.file import parse
 from ipamc.model.cluster import Mode
 from ipamc.model.lock import Lock
 from ipamc.model.plan import Plan
-from ipamc.report.plan import svg
+from ipamc.report import plan_svg
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport, picture
 from tests.support.builders import plan, pool
 from tests.support.calls import counted
@@ -23,7 +23,7 @@ EMPTY = Lock(cluster="built", mode=Mode.CLUSTER_POOL, shards=1)
 def drawn(made: Plan, before: Lock = EMPTY) -> str:
     """Draw what leads from a lock to a plan."""
     found = picture(made, before, "ipam.lock", "2026-11-22")
-    return svg.render(PlanReport(base="main", clusters=(ClusterReport(name="lab", picture=found),)))
+    return plan_svg.render(PlanReport(base="main", clusters=(ClusterReport(name="lab", picture=found),)))
 
 
 def titles(text: str, sort: str) -> list[str]:
@@ -63,7 +63,7 @@ def test_rows_without_a_change_are_left_out() -> None:
 def test_a_large_plan_is_cut_and_says_so() -> None:
     held = {f"n{number}": f"10.{number // 32}.{number % 32 * 8}.0/26" for number in range(200)}
     text = drawn(plan("cluster-pool", [pool("p", "10.0.0.0/12")], held))
-    assert len(titles(text, "held new")) == svg.MOST_ROWS
+    assert len(titles(text, "held new")) == plan_svg.MOST_ROWS
     assert "and 80 more rows with changes, which the plan&apos;s text has" in text.replace("'", "&apos;")
 
 
@@ -76,7 +76,7 @@ def test_the_work_grows_as_the_changes_do() -> None:
         made = plan("cluster-pool", [pool("p", *ranges)], held)
         found = picture(made, EMPTY, "ipam.lock", "2026-11-22")
         report = PlanReport(base="x", clusters=(ClusterReport(name="x", picture=found),))
-        return counted(lambda: svg.render(report))
+        return counted(lambda: plan_svg.render(report))
 
     assert work(1600) < 4 * 1.3 * work(400) + 20_000
 
@@ -85,7 +85,7 @@ def test_names_are_text() -> None:
     made = plan("cluster-pool", [pool("p", "10.0.0.0/22")], {"a": "10.0.0.0/26"})
     found = picture(made, EMPTY, "ipam.lock", "2026-11-22")
     bad = '"><script>x</script>&\u202e'
-    text = svg.render(PlanReport(base=bad, clusters=(ClusterReport(name=bad, picture=found),)))
+    text = plan_svg.render(PlanReport(base=bad, clusters=(ClusterReport(name=bad, picture=found),)))
     tree = ElementTree.fromstring(text)  # noqa: S314 - ours, and it must be sound
     assert not [part for part in tree.iter() if part.tag.endswith("script")]
     assert "\\u202e" in text
@@ -100,7 +100,7 @@ def test_every_case_is_drawn(start: int) -> None:
         text = drawn(found.plan, Lock(cluster=lock.cluster, mode=lock.mode, shards=lock.shards))
         ranges = [
             part.block
-            for pool in found.plan.cluster.pools
+            for pool in found.plan.scheme.pools
             for family in pool.families.values()
             for part in family.ranges
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ipamc.report.plan.text import aligned
+from ipamc.report.plan_text import aligned
 from ipamc.report.terminal_text import width
 
 LIMIT = 60

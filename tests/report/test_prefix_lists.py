@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipamc.model.cidr import parse_block
-from ipamc.report.aggregates import FORMATS, LONGEST_NAME, ClusterAggregates, list_name
+from ipamc.report.prefixes import FORMATS, LONGEST_NAME, ClusterAggregates, list_name
 from ipamc.review.aggregates import LineGroup, aggregates
 
 Lists = dict[str, list[tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, int]]]

@@ -187,7 +187,7 @@ def test_no_text_acts_on_the_terminal(
     span = Span(path, 3, column, column + more, source)
     found = error("IPC0200", span, message, also=[Related(span, label)], help=label)
     for each in FORMATS:
-        assert all(char.isprintable() or char == "\n" for char in report([found], each.name))
+        assert all(char.isprintable() or char == "\n" for char in report([found], each))
 
 
 @pytest.mark.parametrize(

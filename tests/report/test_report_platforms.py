@@ -17,10 +17,8 @@ from hypothesis import strategies as st
 
 from ipamc.catalogue import catalogue
 from ipamc.model.diagnostics import Diagnostic, Place, Related, Span, error, note, warning
-from ipamc.report.findings import report
-from ipamc.report.findings.content import Failure, RuleText
-from ipamc.report.findings.github import SHOWN, command
-from ipamc.report.findings.sarif import MOST
+from ipamc.report.finding_documents import MOST
+from ipamc.report.findings import SHOWN, Failure, RuleText, command, report
 from ipamc.workspace.disk import assets
 
 OVERLAP = error(

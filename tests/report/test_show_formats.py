@@ -11,16 +11,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from ipamc.model.cidr import parse_block
 from ipamc.model.lock import Line
-from ipamc.report.show import csv as show_csv
-from ipamc.report.show import prometheus
-from ipamc.report.utilisation import record
+from ipamc.report.utilisation import blocks_csv, pools_csv, prometheus, record
 from tests.support.shown import lab, part, pool
 
 HOSTILE = 'a"b\\c\nd{e}'
 
 
 def test_metrics_are_read_as_they_were_meant() -> None:
-    families = {each.name: each for each in text_string_to_metric_families(prometheus.render([lab()]))}
+    families = {each.name: each for each in text_string_to_metric_families(prometheus([lab()]))}
     assert {family.type for family in families.values()} == {"gauge"}
     assert all(family.documentation for family in families.values())
     found = {
@@ -42,7 +40,7 @@ def test_metrics_are_read_as_they_were_meant() -> None:
 
 
 def test_the_samples_of_a_metric_stand_together_and_have_no_time() -> None:
-    text = prometheus.render([lab(), lab(name="other")])
+    text = prometheus([lab(), lab(name="other")])
     names = [
         line.split(" ")[2] if line.startswith("#") else line.partition("{")[0] for line in text.splitlines()
     ]
@@ -53,20 +51,20 @@ def test_the_samples_of_a_metric_stand_together_and_have_no_time() -> None:
 
 
 def test_labels_are_escaped() -> None:
-    text = prometheus.render([lab(pools=(pool(HOSTILE, part(27, "10.0.0.0/24")),), name="x=1")])
+    text = prometheus([lab(pools=(pool(HOSTILE, part(27, "10.0.0.0/24")),), name="x=1")])
     (family, *_) = text_string_to_metric_families(text)
     assert {sample.labels["pool"] for sample in family.samples} == {HOSTILE}
     assert {sample.labels["cluster"] for sample in family.samples} == {"x=1"}
 
 
 def test_a_disabled_pool_has_no_room_that_could_be_none() -> None:
-    text = prometheus.render([lab(pools=(pool("off", part(27, "10.0.0.0/24"), disabled=True),))])
+    text = prometheus([lab(pools=(pool("off", part(27, "10.0.0.0/24"), disabled=True),))])
     assert "ipamc_pool_addresses" in text
     assert "ipamc_pool_room_nodes" not in text
 
 
 def test_no_clusters_are_no_metrics() -> None:
-    assert prometheus.render([]) == ""
+    assert prometheus([]) == ""
 
 
 def read(text: str) -> list[dict[str, str]]:
@@ -75,7 +73,7 @@ def read(text: str) -> list[dict[str, str]]:
 
 
 def test_csv_has_the_numbers_of_json() -> None:
-    rows = read(show_csv.pools([lab()]))
+    rows = read(pools_csv([lab()]))
     assert [row["family"] for row in rows] == ["IPv4", "IPv6"]
     for row, written in zip(rows, record(lab())["pools"], strict=True):
         assert (row["cluster"], row["pool"], int(row["room_nodes"])) == ("lab", "rack-a", written["room"])
@@ -92,7 +90,7 @@ def test_csv_has_the_numbers_of_json() -> None:
 
 def test_csv_of_blocks() -> None:
     stray = Line(block=parse_block("172.16.0.0/27"), node="n9")
-    rows = read(show_csv.blocks([lab(stray, lines=True)]))
+    rows = read(blocks_csv([lab(stray, lines=True)]))
     assert [(row["pool"], row["range"], row["block"], row["node"], row["state"]) for row in rows] == [
         ("rack-a", "10.0.0.0/24", "10.0.0.0/27", "n1", "held"),
         ("rack-a", "10.0.0.0/24", "10.0.0.32/27", "n2", "quarantined"),
@@ -107,7 +105,7 @@ def test_csv_of_blocks() -> None:
     "name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", 'a,"b"\n=c', "\uff1d1", "a;=1+1"]
 )
 def test_no_cell_is_a_formula(name: str) -> None:
-    (row,) = read(show_csv.pools([lab(pools=(pool(name, part(27, "10.0.0.0/24")),), of=())]))
+    (row,) = read(pools_csv([lab(pools=(pool(name, part(27, "10.0.0.0/24")),), of=())]))
     assert row["pool"][0] not in "=+-@\t\r"
     assert row["pool"].isprintable()
     assert not set(row["pool"]) & {";"}

@@ -8,8 +8,7 @@ import pytest
 
 from ipamc.model.cidr import parse_block
 from ipamc.model.lock import Line
-from ipamc.report.show.columns import Screen
-from ipamc.report.show.text import MOST, ShowOptions, render
+from ipamc.report.show_text import MOST, Screen, ShowOptions, render
 from ipamc.report.terminal_text import width
 from ipamc.report.utilisation import addresses, amount, percent, percent_left
 from tests.support.shown import RACK_A, lab, part, pool

@@ -9,7 +9,8 @@ import pytest
 
 from ipamc.model.cidr import parse_block
 from ipamc.model.lock import Line, State
-from ipamc.report.utilisation import number, record, state
+from ipamc.report.lock_lines import state
+from ipamc.report.utilisation import number, record
 from ipamc.review.shown_pools import Choice
 from ipamc.workspace import disk
 from tests.support.shown import lab

@@ -13,11 +13,10 @@ from ipamc.model.cidr import parse_block
 from ipamc.model.lock import Line
 from ipamc.model.plan import Origin
 from ipamc.review.diff import Difference
+from ipamc.review.diff.documents import PoolChange, PoolStatus, Setting
 from ipamc.review.diff.lock_lines import AddedBlock, Counts, LineChanges
 from ipamc.review.diff.plan_report import ClusterReport, PlanStatus, beyond_additions
-from ipamc.review.diff.pools import PoolChange, PoolStatus
 from ipamc.review.diff.rendered import Files, Flag, Leaving, Restart, Stays
-from ipamc.review.diff.settings import Setting
 
 LINE = Line(block=parse_block("10.0.0.0/27"), pool="default", node="n1")
 ADDED = AddedBlock(line=LINE, origin=Origin.FIRST_FIT)
@@ -33,7 +32,7 @@ PLAN = Difference(
     pools=(),
     pools_known=True,
     capacity=(),
-    aggregates=(),
+    prefixes=(),
     files=Files(written=("ciliumnodes/000/ciliumnodes.yaml",), removed=()),
 )
 """A node joined."""
@@ -69,8 +68,8 @@ OTHERS: dict[str, tuple[Any, str]] = {
 }
 HARMLESS = {
     "unit",
-    "aggregates",
-    "filters",
+    "prefixes",
+    "announced",
     "counts",
     "added",
     "pending",

@@ -11,21 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
+from ipamc.law.change import Days
+from ipamc.lock.line_changes import line_changes
 from ipamc.model.address_sets import aggregated
 from ipamc.model.cidr import Block, parse_block
-from ipamc.model.cluster import Cluster, Mode, Node
+from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Line, Lock, State
+from ipamc.model.node import Node
 from ipamc.review.aggregates import (
-    AggregateChange,
     FilterLine,
     LabelError,
+    PrefixChange,
     aggregates,
     by_label,
     by_pool,
     chosen,
-    compare_aggregates,
-    compare_filters,
+    compare_prefixes,
     label_key,
 )
 from ipamc.review.shown_pools import Choice
@@ -115,6 +117,11 @@ def lines_of(every: Sequence[Block], kinds: Sequence[tuple[str, State]]) -> list
     return sorted(made, key=lambda line: line.block)
 
 
+def compared(before: Sequence[Line], after: Sequence[Line]) -> tuple[PrefixChange, ...]:
+    differing = line_changes(before, after, Days("2026-11-22", 14, 14)).lines
+    return compare_prefixes(before, after, differing)
+
+
 @given(blocks, states, blocks, states)
 def test_a_difference_leads_from_one_to_the_other(
     one: list[Block], kinds: list[tuple[str, State]], other: list[Block], other_kinds: list[tuple[str, State]]
@@ -130,16 +137,17 @@ def test_a_difference_leads_from_one_to_the_other(
             )
         )
 
-    changes = {(change.pool, change.family): change for change in compare_aggregates(before, after)}
+    changes = {(change.pool, change.family): change for change in compared(before, after)}
     for name in ("a", "b", ""):
         for family in (4, 6):
             old, new = prefixes(before, name, family), prefixes(after, name, family)
             change = changes.get((name, family))
-            assert (change is None) == (old == new)
+            assert (change is None or change.prefixes == ((), ())) == (old == new)
             if change:
-                assert (old - set(change.removed)) | set(change.added) == new
-                assert set(change.removed) <= old
-                assert not set(change.added) & old
+                removed, added = map(set, change.prefixes)
+                assert (old - removed) | added == new
+                assert removed <= old
+                assert not added & old
 
 
 @given(blocks, states, blocks, states)
@@ -150,8 +158,8 @@ def test_no_filter_lacks_a_block_at_any_time(
     before, after = lines_of(one, kinds), lines_of([*one[: len(one) // 2], *other], other_kinds)
 
     def filters(lines: list[Line]) -> set[tuple[str, FilterLine]]:
-        empty = compare_filters([], lines)
-        return {(change.pool, line) for change in empty for line in change.add_before}
+        empty = compared([], lines)
+        return {(change.pool, line) for change in empty for line in change.added}
 
     def passes(some: set[tuple[str, FilterLine]], line: Line) -> bool:
         return any(
@@ -159,21 +167,20 @@ def test_no_filter_lacks_a_block_at_any_time(
             for pool, of in some
         )
 
-    changes = compare_filters(before, after)
-    between = filters(before) | {(change.pool, line) for change in changes for line in change.add_before}
+    changes = compared(before, after)
+    between = filters(before) | {(change.pool, line) for change in changes for line in change.added}
     assert all(passes(between, line) for line in (*before, *after) if line.in_use)
-    left = between - {(change.pool, line) for change in changes for line in change.remove_after}
+    left = between - {(change.pool, line) for change in changes for line in change.removed}
     assert left == filters(after)
 
 
 def test_nothing_changes_when_a_block_changes_its_node() -> None:
     held = Line(block=V4, pool="a", node="n1")
-    assert compare_aggregates([held], [Line(block=V4, pool="a", node="n2")]) == ()
+    assert compared([held], [Line(block=V4, pool="a", node="n2")]) == ()
     left = Line(block=V4, pool="a", node="n1", state=State.QUARANTINED, since="2026-11-21")
-    assert compare_aggregates([held], [left]) == (
-        AggregateChange(pool="a", family=4, removed=(V4,), added=()),
-    )
-    assert compare_aggregates([left], []) == ()
+    (change,) = compared([held], [left])
+    assert (change.pool, change.family, change.prefixes) == ("a", 4, ((V4,), ()))
+    assert compared([left], []) == ()
 
 
 def line(text: str, name: str, node: str) -> Line:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ipamc.model.cidr import Block
 from ipamc.read.csv_table import read_table
-from ipamc.report.netbox import table
+from ipamc.report.prefixes import netbox_table
 from ipamc.review.netbox import (
     COLUMNS,
     STATUSES,
@@ -44,7 +44,7 @@ others = st.lists(
 
 
 def imported(netbox: NetBox, changes: NetBoxImport, columns: dict[str, str], *, ids: bool) -> None:
-    netbox.bulk_import(table(changes, columns, ids=ids))
+    netbox.bulk_import(netbox_table(changes, columns, ids=ids))
 
 
 def changes_of(netbox: NetBox, plan: list[ExportedPrefix], columns: dict[str, str]) -> NetBoxImport:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ipamc.model.cluster import HOSTNAME, CiliumNode, Cluster, Mode, Node
+from ipamc.model.cluster import Cluster, Mode
+from ipamc.model.node import HOSTNAME, CiliumNode, Node
 from ipamc.review.node_changes import MOST, ChangeError, apply_changes, parse_change
 from tests.support.builders import AT
 

@@ -26,7 +26,7 @@ from ipamc.report.runbook import groups, to_json, to_markdown, written
 from ipamc.review.runbook.request import Impossible, Request, Unclear, requested
 from ipamc.review.runbook.site import Site
 from ipamc.review.runbook.steps import Runbook, Split, Step, Where, waves
-from ipamc.review.runbook.template import runbook as of_template
+from ipamc.review.runbook.steps import runbook as of_template
 from ipamc.workspace.disk import assets
 from tests.support import depth
 from tests.support.builders import node, plan, pool, read, rendered

@@ -14,7 +14,7 @@ from ipamc.model.lock import State
 from ipamc.model.plan import Plan
 from ipamc.pipeline import Compilation
 from ipamc.read.rendered import Rendered, identity
-from ipamc.report.plan.sections import headline
+from ipamc.report.plan_text import headline
 from ipamc.review import GATES
 from ipamc.review.diff import ClusterBase, Difference, compare
 from ipamc.review.diff.lock_lines import misplaced
@@ -176,9 +176,7 @@ def settled(**to: str) -> Plan:
 def test_agents_restart_whose_block_changes_and_does_not_show_yet() -> None:
     moved = settled(n1="10.1.0.64/26")
     assert [(who, nodes) for who, nodes, _ in restarted(made(), moved)] == [("agents", ("n1",))]
-    shown = replace(
-        moved, cluster=replace(moved.cluster, cilium_nodes=(builders.seen("n1", "10.1.0.64/26"),))
-    )
+    shown = replace(moved, scheme=replace(moved.cluster, cilium_nodes=(builders.seen("n1", "10.1.0.64/26"),)))
     assert restarted(made(), shown) == []
 
 

@@ -45,7 +45,7 @@ def test_a_block_at_home_is_not_misplaced(
 ) -> None:
     plan = plan_with(lines)
     cidrs = builders.ranges(excluded) if excluded else ()
-    plan = replace(plan, cluster=replace(plan.cluster, excluded=cidrs, families=families))
+    plan = replace(plan, scheme=replace(plan.cluster, excluded=cidrs, families=families))
     with mock.patch.object(MODULE, "_is_at_home", return_value=False):
         long_way = misplaced(plan)
     assert misplaced(plan) == long_way
@@ -63,10 +63,10 @@ def test_no_block_of_a_cluster_or_case_is_passed_over() -> None:
 def test_the_lock_that_was_compiled_is_the_base_if_its_file_is_the_same() -> None:
     for each in everything().values():
         text = dumps(each.plan.lock).encode()
-        inputs = Inputs(name=each.plan.cluster.name, folder="f", sources={}, lock_path="base", lock=text)
-        alone = read_base(inputs, {}, each.plan.cluster).lock
+        inputs = Inputs(name=each.plan.scheme.name, folder="f", sources={}, lock_path="base", lock=text)
+        alone = read_base(inputs, {}, each.plan.scheme).lock
         written = replace(each.plan.lock, written=each.plan.lock.lines)
-        shared = read_base(inputs, {}, each.plan.cluster, written).lock
+        shared = read_base(inputs, {}, each.plan.scheme, written).lock
         assert (shared.lines, shared.written, shared.shards, shared.mode, shared.path, shared.cluster) == (
             *(alone.lines, alone.written, alone.shards, alone.mode, alone.path, alone.cluster),
         )

@@ -15,7 +15,7 @@ from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import Line
 from ipamc.pipeline import Inputs, load_cluster
 from ipamc.review.explain_node import ExplainedNode, explain_alone, explain_among_all
-from ipamc.review.started import started_with
+from ipamc.review.shown_pools import started_with
 from tests.support import dumps, fleet
 from tests.test_laws import clusters
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ipamc.model.cluster import Cluster
+from ipamc.model.cluster import Scheme
 from ipamc.pipeline import Inputs
 from ipamc.review.diff import read_base
-from ipamc.review.diff.settings import weaker
+from ipamc.review.diff.documents import weaker
 from ipamc.workspace.disk import assets
 
 BASE = """\
@@ -55,7 +55,7 @@ nodes: [{name: n1}]
 """
 
 
-def cluster(text: str) -> Cluster:
+def cluster(text: str) -> Scheme:
     inputs = Inputs(
         name="lab",
         folder="clusters/lab",

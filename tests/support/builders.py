@@ -9,9 +9,10 @@ import yaml
 from ruamel.yaml import YAML
 
 from ipamc.model.cidr import Block, Range, parse_block
-from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node, Pool, PoolFamily
+from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily
 from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Line, Lock, State
+from ipamc.model.node import CiliumNode, Node
 from ipamc.model.plan import Plan
 from ipamc.model.selector.selector import EVERY, parse_calico
 from ipamc.place.candidates import assign, shared_pools
@@ -117,7 +118,7 @@ def plan(
             by_node[line.node] = (*by_node.get(line.node, ()), line)
     lock = Lock(cluster="built", mode=built.mode, shards=shards, lines=lines)
     return Plan(
-        cluster=built,
+        scheme=built,
         wants=wants,
         lock=lock,
         origins={},

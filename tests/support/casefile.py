@@ -26,7 +26,7 @@ In YAML inputs a finding is expected on the line that it concerns: `cidrs: [10.0
 such as `#! today: 2026-11-21`, `#! locked`, `#! leave: NODE` and `#! rename: OLD=NEW` in the header set what a command line would; `#! rendered` says that
 there is a rendered tree. `pytest tests/test_cases.py --update` rewrites expectations; review the diff.
 
-A case that says `#! shows: CAPABILITY, …` (names of `ipamc.model.cilium.features`) is a row of the version table: it is compiled once for each Cilium minor, which
+A case that says `#! shows: CAPABILITY, …` (names of `ipamc.model.cilium.support`) is a row of the version table: it is compiled once for each Cilium minor, which
 takes the place of `1.x` in its inputs. One file a row and not one a minor, because what a reader looks for is the minor in which something changes.
 
     -- want/minors --             a line a minor: how the row is known there (the weakest of its capabilities), whether it is refused, the findings
@@ -51,8 +51,7 @@ from msgspec.structs import replace
 from ipamc.cli.why import explain
 from ipamc.lock.consent import parse_consent
 from ipamc.lock.file import load as load_lock
-from ipamc.model.cilium.features import Capability
-from ipamc.model.cilium.support import Basis
+from ipamc.model.cilium.support import Basis, Capability
 from ipamc.model.cilium.versions import basis, minors
 from ipamc.model.cilium.versions import text as minor_text
 from ipamc.model.cluster import Version
@@ -63,11 +62,8 @@ from ipamc.place.resize.decide import resizes
 from ipamc.place.resize.resize_rules import checked_decisions
 from ipamc.read.dump.read import read_dump
 from ipamc.read.locate import locate
-from ipamc.report import explanation
+from ipamc.report import explanation, plan_json, plan_markdown, plan_text
 from ipamc.report.findings import report
-from ipamc.report.plan import json as plan_json
-from ipamc.report.plan import markdown as plan_markdown
-from ipamc.report.plan import text as plan_text
 from ipamc.report.resize import table as resize_table
 from ipamc.review.audit import audit, refused
 from ipamc.review.audit.context import Context

@@ -16,8 +16,8 @@ from ipamc.model.cilium.versions import pod_cidr_annotation
 from ipamc.model.cilium.versions import text as version_text
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Diagnostic, Located, Severity
+from ipamc.model.dump import Table
 from ipamc.model.lock import Consent
-from ipamc.model.routes import Table
 from ipamc.pipeline import Compilation
 from ipamc.read.dump.read import read_dump
 from ipamc.read.locate import locate

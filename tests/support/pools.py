@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ipamc.model.cidr import Block, Range, parse_block
-from ipamc.model.cluster import Cluster, Mode, Node, Pool, PoolFamily
+from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily
 from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Line, Lock, State
+from ipamc.model.node import Node
 from ipamc.model.plan import Demand, Offer, Reconciled, ShownBlock, Want
 from ipamc.model.selector.selector import EVERY
 

@@ -57,6 +57,7 @@ def _measure_all(clusters: int, count: int, runs: int) -> None:
         for folder in folders:
             with (folder / "cluster.yaml").open("a") as file:
                 file.write(SPACE)
+        ipamc(top, "init", "--space", "fabric")
         for words in (["compile", "--check", "c000"], ["compile", "--check", "--locked"]):
             _measure(words, top, "with   ", runs)
 

@@ -11,9 +11,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from ipamc.model.cidr import Block, Range
-from ipamc.model.cluster import Cluster, Mode, Node, Pool, PoolFamily
+from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily
 from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Line, Lock, State
+from ipamc.model.node import Node
 from ipamc.model.plan import Demand, Offer, Reconciled, Want
 from ipamc.model.selector.selector import EVERY
 from ipamc.place.allocate.allocate import allocate

@@ -68,13 +68,13 @@ def lines_shown(plan: Plan, lines: Sequence[tuple[Line, Want | None, str]]) -> l
 
 def pins_of(plan: Plan, line: Line) -> dict[Block, Place]:
     """Return the pins of a line's node in the line's pool, with their places."""
-    pool = plan.cluster.pools_by_name.get(line.pool)
+    pool = plan.scheme.pools_by_name.get(line.pool)
     return {pin.block: pin.at for pin in pool.pins.get(line.node, ())} if pool else {}
 
 
 def given_by(plan: Plan, line: Line, want: Want | None) -> Iterator[Related]:
     """Yield the pool of a block, and why it serves the node."""
-    pool = plan.cluster.pools_by_name.get(line.pool)
+    pool = plan.scheme.pools_by_name.get(line.pool)
     if pool is None:
         return
     who = f'pool "{pool.name}"'
@@ -137,7 +137,7 @@ def block_elsewhere(plan: Plan, test: Assertion, wrong: Sequence[Wrong], of: int
 
 def _way_out(plan: Plan, wrong: Sequence[Wrong]) -> str:
     """Return the fix for blocks of one pool."""
-    line, cluster = wrong[0].line, plan.cluster.name
+    line, cluster = wrong[0].line, plan.scheme.name
     if line.pool in plan.operator_pools:
         only = f"let pool {line.pool} have only CIDRs that the test allows"
         until = "then drain and re-create the nodes; until then take them out of the nodeSelector of the test"
@@ -162,7 +162,7 @@ def cancel_of(plan: Plan, lines: Iterable[Line]) -> str:
     """Return how to cancel a renumber in the lock; "" if there is none."""
     for line in lines:
         if line.state is State.PENDING and line.block not in plan.origins:
-            return f"cancel the move: ipamc lock {plan.cluster.name} --release {line.node}"
+            return f"cancel the move: ipamc lock {plan.scheme.name} --release {line.node}"
     return ""
 
 
@@ -173,7 +173,7 @@ def node_lacks_block(
     blocks, first = ", ".join(str(block) for block, _ in lacks[:5]), lacks[0]
     instead = [line for line in has if line.block.family == first[0].family] or has
     what = f"it has {names(str(line.block) for line in has)}" if has else "it has none"
-    renumber = f"ipamc lock {plan.cluster.name} --renumber {want.node.name}"
+    renumber = f"ipamc lock {plan.scheme.name} --renumber {want.node.name}"
     pin = f"pin it in the pool, pins: {{{want.node.name}: [{first[0]}]}}, then: {renumber}"
     way_out = cancel_of(plan, instead) or pin
     message = f"node {want.node.name} does not have {blocks}; {what}"
@@ -213,7 +213,7 @@ def shares_prefix(
     else:
         way_out = "give each group pools of its own"
         if not is_new(plan, first.other):
-            renumber = f"ipamc lock {plan.cluster.name} --renumber {first.other.node}"
+            renumber = f"ipamc lock {plan.scheme.name} --renumber {first.other.node}"
             way_out += f", then for the nodes that are elsewhere: {renumber}"
     message = f"{count(len(shared), 'prefix', 'prefixes')} shared: {prefixes}"
     also = [*lines_shown(plan, blocks), *given_by(plan, first.other, wants[1])]
@@ -253,7 +253,7 @@ def something_there(
     what += [count(len(ranges), "range of a pool", "ranges of pools")] if ranges else []
     way_out = "take the range out of the pool, or reserve that part of it in the pool (reserved)"
     if held := next((found.line.node for found in wrong if not is_new(plan, found.line)), ""):
-        renumber = f"ipamc lock {plan.cluster.name} --renumber {held}"
+        renumber = f"ipamc lock {plan.scheme.name} --renumber {held}"
         way_out += f"; and in the same run move who is there: {renumber}"
     also = [*lines_shown(plan, [found.shown for found in wrong]), *ranges[:SHOWN]]
     return fails("IPC1005", test, at, f"{' and '.join(what)} there", also, f"{way_out}; {OR_THE_TEST}")
@@ -285,7 +285,7 @@ def until_moved(plan: Plan, test: Assertion, at: Place, wrong: Sequence[Wrong]) 
     nodes = list(dict.fromkeys(found.line.node for found in wrong))
     have = count(len(nodes), "node has", "nodes have")
     message = f"{said(test)}: it will hold when {have} moved: {names(nodes)}"
-    fix = f"drain the node, then: ipamc lock {plan.cluster.name} --settle {nodes[0]}"
+    fix = f"drain the node, then: ipamc lock {plan.scheme.name} --settle {nodes[0]}"
     return warning("IPC1009", at, message, also=lines_shown(plan, [found.shown for found in wrong]), help=fix)
 
 

@@ -16,10 +16,11 @@ from ipamc.assertions.subjects import NodeGroup, Subjects, TooMany
 from ipamc.law.change import last_day
 from ipamc.model.assertion import Assertion, Room
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import HOSTNAME, Node, Pool
+from ipamc.model.cluster import Pool
 from ipamc.model.diagnostics import Related, count
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import State
+from ipamc.model.node import HOSTNAME, Node
 from ipamc.model.plan import Demand, Offer, Want
 from ipamc.model.pool_words import more_room, range_for, why_only_pins
 from ipamc.model.wording import cut, shown

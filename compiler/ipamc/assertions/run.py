@@ -8,12 +8,18 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from ipamc.assertions import assertion_rules as rules
-from ipamc.assertions.apart import Aparts
-from ipamc.assertions.blocks import Judgement, check_blocks, check_node, check_nothing, check_renumbers
+from ipamc.assertions.blocks import (
+    Aparts,
+    Judgement,
+    check_blocks,
+    check_node,
+    check_nothing,
+    check_renumbers,
+)
 from ipamc.assertions.rooms import Rooms
 from ipamc.assertions.subjects import Subjects, TooMany
 from ipamc.model.assertion import Apart, Assertion, BlocksOf, NodeHas, NothingIn, Room
-from ipamc.model.cluster import Cluster
+from ipamc.model.cluster import Cluster, Scheme
 from ipamc.model.diagnostics import Diagnostic, Severity
 from ipamc.model.plan import Plan
 
@@ -48,7 +54,7 @@ class TestResult(Struct, frozen=True, kw_only=True):
     """For a shared test that matches nothing here: a finding in case that is so in every cluster."""
 
 
-def elsewhere(cluster: Cluster, shared: Sequence[Assertion]) -> list[TestResult]:
+def elsewhere(cluster: Scheme, shared: Sequence[Assertion]) -> list[TestResult]:
     """Return the tests of files beside a cluster that apply to others."""
     status, noun = TestStatus.ELSEWHERE, "clusters"
     return [
@@ -58,12 +64,12 @@ def elsewhere(cluster: Cluster, shared: Sequence[Assertion]) -> list[TestResult]
     ]
 
 
-def _holds(test: Assertion, cluster: Cluster) -> bool:
+def _holds(test: Assertion, cluster: Scheme) -> bool:
     """Return whether a shared test applies to a cluster; none applies to an address space."""
-    return not cluster.is_space and test.space in {"", cluster.address_space}
+    return isinstance(cluster, Cluster) and test.space in {"", cluster.address_space}
 
 
-def of_cluster(cluster: Cluster, shared: Sequence[Assertion]) -> tuple[list[Assertion], list[Diagnostic]]:
+def of_cluster(cluster: Scheme, shared: Sequence[Assertion]) -> tuple[list[Assertion], list[Diagnostic]]:
     """Return the tests for a cluster: its own, and those of files beside it for its address space."""
     if not (cluster.tests or shared):
         return [], []
@@ -81,7 +87,7 @@ def run_tests(plan: Plan, today: str) -> tuple[tuple[TestResult, ...], list[Diag
     """Run the tests of a plan, in their order; return also their findings, and why some could not run.
     O(nodes + lines) for all of them together, plus the costs in the modules. Does nothing without tests.
     """
-    if not plan.cluster.tests:
+    if not plan.scheme.tests:
         return (), []
     found: list[Diagnostic] = []
     results = tuple(_result(test, judgement, plan) for test, judgement in _judged(plan, today, found))
@@ -90,7 +96,7 @@ def run_tests(plan: Plan, today: str) -> tuple[tuple[TestResult, ...], list[Diag
 
 def _judged(plan: Plan, today: str, found: list[Diagnostic]) -> Iterator[tuple[Assertion, Judgement]]:
     """Yield each test of a plan with its verdict, in order. Adds to `found` why others could not be made."""
-    tests, number = plan.cluster.tests, 0
+    tests, number = plan.scheme.tests, 0
     try:
         subjects = Subjects(plan)
         rooms, aparts = Rooms(subjects, today), Aparts(subjects)

@@ -53,18 +53,18 @@ class Subjects:
     def __init__(self, plan: Plan) -> None:
         """Group the nodes of a plan. O(nodes), if a test has a selector. Raises TooMany."""
         self.plan = plan
-        self._one_block = plan.cluster.mode.one_block
+        self._one_block = plan.scheme.mode.one_block
         self._pending: dict[str, list[Line]] = {}
         for line in plan.lock.lines:
             if line.state is State.PENDING:
                 self._pending.setdefault(line.node, []).append(line)
-        selectors = {id(selector): selector for test in plan.cluster.tests for selector in _selectors(test)}
+        selectors = {id(selector): selector for test in plan.scheme.tests for selector in _selectors(test)}
         self._by_selector: dict[int, list[NodeGroup]] = {number: [] for number in selectors}
         self._lines: dict[int, Lines] = {}
         self._kinds: dict[int, Sequence[Want]] = {}
         self._wants: dict[str, Want] = {}
         self._steps = self._names = 0
-        kinds = [test.asserts for test in plan.cluster.tests]
+        kinds = [test.asserts for test in plan.scheme.tests]
         labels = frozenset(some.each for some in kinds if isinstance(some, Room | Apart) and some.each)
         self._groups = self._grouped(list(selectors.values()), labels) if selectors or labels else []
 
@@ -110,7 +110,7 @@ class Subjects:
         self._steps += steps
         if self._steps > MOST_STEPS:
             raise TooMany(
-                f"{len(self.plan.cluster.tests):,} tests of {len(self.plan.wants):,} nodes look at more than "
+                f"{len(self.plan.scheme.tests):,} tests of {len(self.plan.wants):,} nodes look at more than "
                 f"{MOST_STEPS:,} groups, prefixes, CIDRs and blocks"
             )
 

@@ -17,9 +17,10 @@ from ipamc.model.lock import Lock
 from ipamc.model.plan import Plan
 
 if TYPE_CHECKING:
-    from ipamc.check import admission, bgp, follows, masquerade
+    from ipamc.check import address_space, admission, follows, network
 else:
-    admission, bgp, follows, masquerade = on_demand(__name__, "admission", "bgp", "follows", "masquerade")
+    names = "address_space", "admission", "follows", "network"
+    address_space, admission, follows, network = on_demand(__name__, *names)
 
 
 def check(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -31,7 +32,7 @@ def check(cluster: Cluster) -> Iterator[Diagnostic]:
         yield from follows.check_follows(cluster)
     yield from check_multi_pool(cluster)
     if cluster.masquerade:
-        yield from masquerade.masquerading_too_early(cluster)
+        yield from network.masquerading_too_early(cluster)
     yield from check_pods(cluster)
     yield from check_usage(cluster)
     if cluster.bgp == "metallb":
@@ -39,7 +40,7 @@ def check(cluster: Cluster) -> Iterator[Diagnostic]:
     elif cluster.bgp == "control-plane":
         yield from control_plane(cluster)
     if cluster.advertisements or cluster.peer_configs or cluster.peer_clusters:
-        yield from bgp.check_bgp(cluster)
+        yield from network.check_bgp(cluster)
     if cluster.admission.used:
         yield from admission.check_admission(cluster)
 

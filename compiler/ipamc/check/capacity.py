@@ -11,9 +11,10 @@ from ipamc.lock.file import first_shards
 from ipamc.lock.utilisation import utilisation
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.versions import pre_allocation, usable_in, usable_of
-from ipamc.model.cluster import Cluster, Dialect, Node, Pool
+from ipamc.model.cluster import Cluster, Dialect, Pool, Scheme
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, note, several, warning
 from ipamc.model.lock import Line, Lock
+from ipamc.model.node import Node
 from ipamc.model.plan import Plan
 from ipamc.model.pool_words import larger_block, larger_block_for_some, more_room, smaller_block
 
@@ -26,7 +27,7 @@ LOW = 10
 """Warn about a pool with less than this percentage of its addresses free."""
 
 
-def nearly_full(cluster: Cluster, lock: Lock) -> Iterator[Diagnostic]:
+def nearly_full(cluster: Scheme, lock: Lock) -> Iterator[Diagnostic]:
     """IPC0215: a pool has less than 10 % of its addresses free, or in blocks whose quarantine is over."""
     for pool_use in utilisation(cluster, lock):
         use, pool, part = pool_use.use, pool_use.pool, pool_use.family

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from ipamc.check.evidence import PAIRS, cidr_texts, mismatch_advice
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block, address_text
-from ipamc.model.cluster import CiliumNode, Mode, Node
+from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Related, and_others, count, error, several, warning
 from ipamc.model.evidence import Evidence
 from ipamc.model.follows import address_for
+from ipamc.model.node import CiliumNode, Node
 from ipamc.model.ownership import Ownership, OwnershipRules
-from ipamc.model.plan import Origin, Plan, ShownBlock
+from ipamc.model.plan import Origin, Plan, ShownBlock, pod_cidrs
 
 
 def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
@@ -24,14 +25,14 @@ def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
     ownership = OwnershipRules(cluster, plan.lock.lines, plan.operator_pools)
     by_severity: dict[Make, list[Node]] = {warning: [], error: []}
     for node in cluster.nodes:
-        if node.pod_cidrs and _wanted(plan, node) != node.pod_cidrs:
+        if node.pod_cidrs and pod_cidrs(cluster, plan.held.get(node.name, ())) != node.pod_cidrs:
             shown = [ShownBlock(block, node.name, node.at) for block in node.pod_cidrs]
             by_severity[_severity(ownership.strays(shown))].append(node)
     for make, some in by_severity.items():
         if not some:
             continue
         first, name = some[0], some[0].name
-        wanted = _wanted(plan, first)
+        wanted = pod_cidrs(cluster, plan.held.get(name, ()))
         has = f"node {name} has podCIDRs {cidr_texts(first.pod_cidrs)}"
         holds = f"the lock holds {cidr_texts(wanted) or 'none'}; the field is immutable"
         message = f"{has}, but {holds}{and_others([node.name for node in some])}"
@@ -60,12 +61,6 @@ def _which_case(plan: Plan, node: str) -> str:
     release = f"ipamc lock {plan.cluster.name} {' '.join(f'--release {block}' for block in returned)}"
     away = f"if {node} was away, and runs with what it shows: {release}"
     return f"{away}; if this dump is of another cluster, replace it; else "
-
-
-def _wanted(plan: Plan, node: Node) -> tuple[Block, ...]:
-    """Return a node's podCIDRs by the lock: its held blocks, in the order of `ipFamilies`."""
-    lines = plan.held.get(node.name, ())
-    return tuple(line.block for each in plan.cluster.families for line in lines if line.block.family == each)
 
 
 def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
@@ -155,14 +150,14 @@ def several_pod_cidrs(plan: Plan) -> Iterator[Diagnostic]:
 
 def pin_not_held(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0309: a pinned node holds another block."""
-    if not any(pool.pins for pool in plan.cluster.pools):
+    if not any(pool.pins for pool in plan.scheme.pools):
         return
-    inventory = {node.name for node in plan.cluster.nodes}
+    inventory = {node.name for node in plan.scheme.nodes}
     in_use: dict[str, set[Block]] = defaultdict(set)
     for line in plan.lock.lines:
         if line.in_use:
             in_use[line.node].add(line.block)
-    for pool in plan.cluster.pools:
+    for pool in plan.scheme.pools:
         for name, pins in sorted(pool.pins.items()):
             blocks = in_use.get(name, set())
             for pin in pins if name in inventory and not all(pin.block in blocks for pin in pins) else ():
@@ -174,7 +169,7 @@ def pin_not_held(plan: Plan) -> Iterator[Diagnostic]:
                         message = (
                             f"{pin.block} follows {address}, the address of node {name}, which holds {holds}"
                         )
-                    fix = f"move the node: ipamc lock {plan.cluster.name} --renumber {name}"
+                    fix = f"move the node: ipamc lock {plan.scheme.name} --renumber {name}"
                     yield warning("IPC0309", pin.at, message, help=fix)
 
 

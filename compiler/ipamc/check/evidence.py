@@ -9,12 +9,13 @@ from typing import NamedTuple
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import Block, address_text
-from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can
-from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node
+from ipamc.model.cluster import Cluster, Mode, Scheme
 from ipamc.model.diagnostics import Diagnostic, Related, Span, and_others, error, names, several, warning
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Consent, Line, Lock, State
+from ipamc.model.node import CiliumNode, Node
 from ipamc.model.ownership import Ownership, OwnershipRules
 from ipamc.model.plan import NodeState, ShownBlock
 
@@ -92,7 +93,7 @@ class Unknown(NamedTuple):
 
 
 def block_unknown(
-    cluster: Cluster, unknown: Sequence[Unknown], dumped: Collection[str] = ()
+    cluster: Scheme, unknown: Sequence[Unknown], dumped: Collection[str] = ()
 ) -> Iterator[Diagnostic]:
     """IPC0434: the block of every running node is known, from the lock or from the inputs."""
     if not unknown:
@@ -109,7 +110,7 @@ def block_unknown(
     yield error("IPC0434", first.at, message, help=f"{_add_to_input(cluster, first, dumped)}{adopt}{none}")
 
 
-def _add_to_input(cluster: Cluster, node: Node, dumped: Collection[str]) -> str:
+def _add_to_input(cluster: Scheme, node: Node, dumped: Collection[str]) -> str:
     """Return how to add the objects that show the blocks of running nodes to the input, but not those of
     the kinds of the dump that was just imported.
     """
@@ -145,7 +146,7 @@ def pods_elsewhere(
 
 
 def other_cluster(
-    cluster: Cluster, lock: Lock, strange: Sequence[NodeState], agreeing: int
+    cluster: Scheme, lock: Lock, strange: Sequence[NodeState], agreeing: int
 ) -> Iterator[Diagnostic]:
     """IPC0438: most nodes show at least one of the blocks that the lock has for them."""
     if len(strange) > max(FEW, (len(strange) + agreeing) // 2):
@@ -159,7 +160,7 @@ def other_cluster(
         yield error("IPC0438", first.shown[0].at, message, also=also, help=fix)
 
 
-def consent_about_nobody(cluster: Cluster, lock: Lock, consent: Consent) -> Iterator[Diagnostic]:
+def consent_about_nobody(cluster: Scheme, lock: Lock, consent: Consent) -> Iterator[Diagnostic]:
     """IPC0436: `--no-pods` and `--adopt-pods` name nodes of the inventory."""
     for option, named in (("--no-pods", consent.no_pods), ("--adopt-pods", consent.adopt_pods)):
         known = {"all", *(node.name for node in cluster.nodes)} if named else set()
@@ -168,7 +169,7 @@ def consent_about_nobody(cluster: Cluster, lock: Lock, consent: Consent) -> Iter
             yield error("IPC0436", Span(lock.path), message, help="name a node of the inventory, or all")
 
 
-def cilium_node_without_node(cluster: Cluster, shown: Iterable[ShownBlock]) -> Iterator[Diagnostic]:
+def cilium_node_without_node(cluster: Scheme, shown: Iterable[ShownBlock]) -> Iterator[Diagnostic]:
     """IPC0424: a CiliumNode without a node keeps its blocks."""
     families = [family for pool in cluster.pools if pool.unlisted for family in pool.families.values()]
     unlisted = outermost(cidr.block for family in families for cidr in family.ranges)
@@ -181,7 +182,7 @@ def cilium_node_without_node(cluster: Cluster, shown: Iterable[ShownBlock]) -> I
         yield warning("IPC0424", found[0].at, message, help=fix)
 
 
-def several_blocks(cluster: Cluster, adopted: Sequence[ShownBlock]) -> Iterator[Diagnostic]:
+def several_blocks(cluster: Scheme, adopted: Sequence[ShownBlock]) -> Iterator[Diagnostic]:
     """IPC0425: a node shows one block a family where the mode gives it one."""
     if not cluster.mode.one_block:
         return
@@ -196,7 +197,7 @@ def several_blocks(cluster: Cluster, adopted: Sequence[ShownBlock]) -> Iterator[
             yield error("IPC0425", blocks[0].at, message, help=fix)
 
 
-def shown_twice(cluster: Cluster, outer: ShownBlock, inner: ShownBlock) -> Diagnostic:
+def shown_twice(cluster: Scheme, outer: ShownBlock, inner: ShownBlock) -> Diagnostic:
     """IPC0426: no two nodes show the same addresses."""
     message = f"node {inner.node} shows {inner.block}, which overlaps {outer.block} of node {outer.node}"
     also = [Related(outer.at, f"{outer.node} shows {outer.block} here")]
@@ -205,7 +206,7 @@ def shown_twice(cluster: Cluster, outer: ShownBlock, inner: ShownBlock) -> Diagn
     return error("IPC0426", inner.at, message + goes, also=also, help=fix)
 
 
-def _goes(cluster: Cluster, *nodes: str) -> tuple[str, str]:
+def _goes(cluster: Scheme, *nodes: str) -> tuple[str, str]:
     """Return which of some nodes is being deleted, to add to a message, and a fix; two times "" for none."""
     every: tuple[Node | CiliumNode, ...] = (*cluster.nodes, *cluster.cilium_nodes)
     goes = next((each.name for each in every if each.deleting and each.name in nodes), "")
@@ -234,7 +235,7 @@ def mismatch_advice(lock: Lock) -> str:
 
 
 def already_given(
-    cluster: Cluster, lock: Lock, shown: ShownBlock, block: Block, line: Line, *, stranger: bool = False
+    cluster: Scheme, lock: Lock, shown: ShownBlock, block: Block, line: Line, *, stranger: bool = False
 ) -> Diagnostic:
     """IPC0423: a block that a running node shows is not another node's in the lock."""
     state = "quarantined, of" if line.since else "held by"

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ipamc.check.multi_pool import mask_size_changed
 from ipamc.model.cidr import Block, Range
-from ipamc.model.cluster import Cluster, Dialect, Mode, Pool
+from ipamc.model.cluster import AddressSpace, Dialect, Mode, Pool, Scheme
 from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, several, warning
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Offers, Want
@@ -21,7 +21,7 @@ MOST_NAMED = 20
 class Fault(Struct, frozen=True):
     """An error in a block: the rule that it breaks. Lines with equal faults are one finding."""
 
-    rule: Callable[[Cluster, Faulty], Iterator[Diagnostic]]
+    rule: Callable[[Scheme, Faulty], Iterator[Diagnostic]]
     pool: str = ""
     """The pool that contains the block; for a block outside every pool, the last one."""
     before: str = ""
@@ -51,7 +51,7 @@ class Faulty(Struct, frozen=True, kw_only=True):
         unit = terms(self.lines[0].node).unit
         return several(blocks, unit, number=len({line.node for line in self.lines}))
 
-    def move(self, cluster: Cluster, where: str) -> str:
+    def move(self, cluster: Scheme, where: str) -> str:
         """Return how to move the nodes; "" if they are moving already, or the operator allocates."""
         if self.replaced or cluster.shared_pools or any(line.state is State.PENDING for line in self.lines):
             return ""
@@ -60,7 +60,7 @@ class Faulty(Struct, frozen=True, kw_only=True):
         renumber = f"ipamc lock {cluster.name} --renumber {','.join(nodes[:MOST_NAMED])}{more}"
         return f"they keep what they hold; to move them {where}: {renumber}"
 
-    def give_back(self, cluster: Cluster) -> str:
+    def give_back(self, cluster: Scheme) -> str:
         """Return how to give the blocks back if the nodes need no others for them."""
         line, lock = self.lines[0], f"ipamc lock {cluster.name}"
         more = ", and likewise each of the others" if len({line.node for line in self.lines}) > 1 else ""
@@ -74,7 +74,7 @@ class Faulty(Struct, frozen=True, kw_only=True):
         return make(code, self.at, text, also=also, help=fix)
 
 
-def classify(cluster: Cluster, want: Want, line: Line, pool: Pool | None) -> tuple[Fault, ...]:
+def classify(cluster: Scheme, want: Want, line: Line, pool: Pool | None) -> tuple[Fault, ...]:
     """Return the faults of a line's block for this node; () for most lines.
     `pool` is the one around the block, `line.pool` its name in the lock. An illegal block has one fault.
     """
@@ -98,7 +98,7 @@ def classify(cluster: Cluster, want: Want, line: Line, pool: Pool | None) -> tup
     return tuple(faults)
 
 
-def illegal(cluster: Cluster, block: Block, pool: Pool | None, line: Line | None = None) -> Fault | None:
+def illegal(cluster: Scheme, block: Block, pool: Pool | None, line: Line | None = None) -> Fault | None:
     """Return why no node may have a block, or None. `pool` as in `classify`; `line` has the block."""
     if block.family not in cluster.families:
         return Fault(other_family, family=block.family)
@@ -127,16 +127,18 @@ def expected_size(pool: Pool, want: Want, family: int) -> int | None:
     return pool.sizes(node.labels, node.name)[family] if serves else None
 
 
-def _pool(cluster: Cluster, group: Faulty) -> Pool:
+def _pool(cluster: Scheme, group: Faulty) -> Pool:
     return cluster.pools_by_name[group.fault.pool]
 
 
-def outside_pools(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
+def outside_pools(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0410: a held block lies in a range of a pool."""
     pool, lock = group.fault.pool, f"ipamc lock {cluster.name}"
     target = f"pool/{pool}" if pool else group.lines[0].node
     named = cluster.pools_by_name.get(pool)
-    native = not cluster.is_space and (named is None or named.dialect is not Dialect.CLUSTER_CIDR)
+    native = not isinstance(cluster, AddressSpace) and (
+        named is None or named.dialect is not Dialect.CLUSTER_CIDR
+    )
     keeps = " (disabled: true keeps what is held)" if native else ""
     way_out = f"{keeps}, or consent to a move: {lock} --renumber {target}"
     if all(line.state is State.PENDING for line in group.lines):  # no node uses it yet
@@ -146,19 +148,19 @@ def outside_pools(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     yield group.illegal("IPC0410", message, fix=_settle(cluster, group) or f"put the range back{way_out}")
 
 
-def _settle(cluster: Cluster, group: Faulty) -> str:
+def _settle(cluster: Scheme, group: Faulty) -> str:
     """Return the command after the move of a node; "" if no move is pending."""
     node = group.lines[0].node
     return f"drain {node}, then: ipamc lock {cluster.name} --settle {node}" if group.replaced else ""
 
 
-def held_outside_pools(_: Cluster, group: Faulty) -> Iterator[Diagnostic]:
+def held_outside_pools(_: Scheme, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0417: blocks outside every pool are held, and not rendered."""
     message = f"{group.lines[0].block} is held outside every pool and not rendered: {group.held_by}"
     yield warning("IPC0417", group.at, message)
 
 
-def over_excluded(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
+def over_excluded(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0411: a held block shares no address with an excluded CIDR."""
     (found,) = group.fault.ranges
     cidr = found.block
@@ -168,7 +170,7 @@ def over_excluded(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     yield group.illegal("IPC0411", f"overlaps excluded {cidr}", also=also, fix=fix)
 
 
-def other_family(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
+def other_family(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0412: a held block is of a family of the cluster."""
     family = f"IPv{group.fault.family}"
     also = [Related(cluster.field("spec", "ipFamilies"), "the families are set here")]
@@ -176,7 +178,7 @@ def other_family(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     yield group.illegal("IPC0412", message, also=also, fix=f"put {family} back into ipFamilies")
 
 
-def renamed_while_held(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
+def renamed_while_held(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0414: in multi-pool mode a pool keeps its name while nodes hold blocks of it."""
     before, pool = group.fault.before, _pool(cluster, group)
     at = pool.at / "metadata" / "name"
@@ -184,7 +186,7 @@ def renamed_while_held(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     yield error("IPC0414", at, message, also=[Related(group.at, "held here")], help=f"name it {before} again")
 
 
-def no_longer_selected(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
+def no_longer_selected(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0304: a node holds a block of a pool that no longer selects it."""
     also = [Related(_pool(cluster, group).selector_at, "the selector is here")]
     message = f"pool {group.fault.pool} no longer selects {group.held_by}"
@@ -195,13 +197,13 @@ def no_longer_selected(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     yield warning("IPC0304", group.at, message, also=also, help=way_out)
 
 
-def other_size(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
+def other_size(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0415: a held block has another size than the pool would give today."""
     pool, (have, size) = _pool(cluster, group), group.fault.sizes
     family = pool.families[group.fault.family]
     message = f"pool {pool.name} now hands out /{size}, and a /{have} is kept by {group.held_by}"
     at: At = family.at / "blockSize"
-    if cluster.is_space:
+    if isinstance(cluster, AddressSpace):
         message = f"a /{size} is asked for now, and a /{have} is kept by {group.held_by}"
         at = next(node.at for node in cluster.nodes if node.name == group.lines[0].node)
     also = [Related(at, "the size is set here")]
@@ -212,7 +214,7 @@ def other_size(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
         yield mask_size_changed(pool, family.family, have, family.block_size, held)
 
 
-def over_reserved(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
+def over_reserved(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0416: a held block shares addresses with a reserved CIDR."""
     block = group.lines[0].block
     found = next(iter(group.fault.ranges), None) or _pool(cluster, group).reserved_over(block)

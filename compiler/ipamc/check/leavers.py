@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from ipamc.lock.file import line_at
-from ipamc.model.cluster import Cluster
+from ipamc.model.cluster import Scheme
 from ipamc.model.diagnostics import At, Diagnostic, Span, error, several, warning
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.pool_words import terms
@@ -19,7 +19,7 @@ Leavers = Mapping[str, tuple[Line, ...]]
 """Held and pending lines of nodes that are not in the inventory, by node."""
 
 
-def leaver_findings(cluster: Cluster, lock: Lock, leavers: Leavers, consent: Consent) -> Iterator[Diagnostic]:
+def leaver_findings(cluster: Scheme, lock: Lock, leavers: Leavers, consent: Consent) -> Iterator[Diagnostic]:
     """Yield why the leavers are refused. O(leavers), and O(lines) if one leaves without consent."""
     yield from consent_without_leaver(cluster, lock, leavers, consent)
     unexpected = ((node, lines) for node, lines in leavers.items() if not consent.leave & {"all", node})
@@ -37,17 +37,15 @@ def leaver_findings(cluster: Cluster, lock: Lock, leavers: Leavers, consent: Con
     yield from emptied_pools(cluster, lock, leavers, surprising)
 
 
-def allowed_to_leave(cluster: Cluster, holders: int) -> int:
+def allowed_to_leave(cluster: Scheme, holders: int) -> int:
     """Return how many of the nodes with blocks may leave in one compile without consent."""
     return min(max(FEW, holders * cluster.budget_leave // 100), holders // 2)
 
 
-def _way_out(cluster: Cluster) -> str:
-    again = "add the nodes again (kubectl get nodes,ciliumnodes -o yaml > nodes.yaml)"
-    if cluster.is_space:
-        again = "restore the folders of their clusters, and `from` in their pools"
-    leave = f"ipamc lock {cluster.name} --leave all, or --leave {terms(cluster).unit.upper()} for each"
-    return f"{again}; if they are really gone: {leave}"
+def _way_out(cluster: Scheme) -> str:
+    words = terms(cluster)
+    leave = f"ipamc lock {cluster.name} --leave all, or --leave {words.unit.upper()} for each"
+    return f"{words.again}; if they are really gone: {leave}"
 
 
 def _first(lock: Lock, leavers: Leavers) -> At:
@@ -68,25 +66,20 @@ def _in_common(leavers: Leavers) -> str:
     return f" ({', '.join(common)})" if common else ""
 
 
-def over_budget(cluster: Cluster, lock: Lock, leavers: Leavers, holders: int) -> Diagnostic:
+def over_budget(cluster: Scheme, lock: Lock, leavers: Leavers, holders: int) -> Diagnostic:
     """IPC0418: no more nodes leave in one compile than `budget.leave` allows, and never more than half."""
     allowed = allowed_to_leave(cluster, holders)
     rule = f"budget.leave allows {allowed:,}"
     if allowed == holders // 2:
         rule = f"no more than half, {allowed:,}, may leave without consent"
-    left, every = "left the inventory", len(leavers) == holders
-    if cluster.is_space:
-        left, every = "are no longer asked for", False
-    message = several(leavers, terms(cluster).unit, f"of {holders:,} {left}, and {rule}") + _in_common(
-        leavers
-    )
-    another = "is this the inventory of another cluster? " if every else ""
+    words = terms(cluster)
+    some = several(leavers, words.unit, f"of {holders:,} {words.left}, and {rule}")
+    message = f"{some}{_in_common(leavers)}"
+    another = words.other if len(leavers) == holders else ""
     return error("IPC0418", _first(lock, leavers), message, help=another + _way_out(cluster))
 
 
-def emptied_pools(
-    cluster: Cluster, lock: Lock, leavers: Leavers, surprising: Leavers
-) -> Iterator[Diagnostic]:
+def emptied_pools(cluster: Scheme, lock: Lock, leavers: Leavers, surprising: Leavers) -> Iterator[Diagnostic]:
     """IPC0419: a pool does not lose all its nodes at once."""
     nodes: dict[str, set[str]] = defaultdict(set)
     for line in lock.lines:
@@ -99,14 +92,13 @@ def emptied_pools(
             yield error("IPC0419", _first(lock, gone), message, help=_way_out(cluster))
 
 
-def empty_inventory(cluster: Cluster, leavers: Leavers) -> Diagnostic:
+def empty_inventory(cluster: Scheme, leavers: Leavers) -> Diagnostic:
     """IPC0420: an inventory is not empty while nodes hold blocks."""
-    empty = "no cluster asks for a range" if cluster.is_space else "the inventory is empty"
-    message = f"{empty} while the lock has blocks of {several(leavers, terms(cluster).unit)}"
+    message = f"{terms(cluster).none} while the lock has blocks of {several(leavers, terms(cluster).unit)}"
     return error("IPC0420", cluster.at, message, help=_way_out(cluster))
 
 
-def truncated_list(cluster: Cluster, consent: Consent, *, stale: bool) -> Iterator[Diagnostic]:
+def truncated_list(cluster: Scheme, consent: Consent, *, stale: bool) -> Iterator[Diagnostic]:
     """IPC0421: a `List` is complete."""
     if cluster.truncated is not None and "all" not in consent.leave:
         make = error if stale else warning
@@ -117,7 +109,7 @@ def truncated_list(cluster: Cluster, consent: Consent, *, stale: bool) -> Iterat
 
 
 def consent_without_leaver(
-    cluster: Cluster, lock: Lock, leavers: Leavers, consent: Consent
+    cluster: Scheme, lock: Lock, leavers: Leavers, consent: Consent
 ) -> Iterator[Diagnostic]:
     """IPC0422: consent to leave names a node that leaves."""
     present = {node.name: node for node in cluster.nodes} if consent.leave else {}

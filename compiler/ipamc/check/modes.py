@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from ipamc.check.pools import ipv6_too_wide
 from ipamc.model.cidr import BITS
-from ipamc.model.cilium.features import FIRST, LAST, Capability
 from ipamc.model.cilium.operator_list import longest_prefix, sizes_of
-from ipamc.model.cilium.support import READ_AT
+from ipamc.model.cilium.support import FIRST, LAST, READ_AT, Capability
 from ipamc.model.cilium.versions import can, since, text, until, waits_for_agent
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Diagnostic, Related, error, note, several, warning

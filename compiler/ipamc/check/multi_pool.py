@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can, since, text
-from ipamc.model.cluster import HOSTNAME, Cluster, Dialect, Mode, Node, Pool
+from ipamc.model.cluster import Cluster, Dialect, Mode, Pool
 from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, warning
+from ipamc.model.node import HOSTNAME, Node
 from ipamc.model.plan import Want, by_place
 from ipamc.model.pool_words import FLAG_FIELDS, block_size, other_family
 from ipamc.model.selector.normal_form import ANYTHING, Outcomes, apart

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
 from ipamc.model.address_sets import blocks_over, covers, index_around, outermost, overlaps, shared
 from ipamc.model.cidr import BITS, Block, Range, address_text, around
-from ipamc.model.cluster import Cluster, Dialect, Mode, Node, Pool, Usage
+from ipamc.model.cluster import Cluster, Dialect, Mode, Pool, Usage
 from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, note, several, warning
-from ipamc.model.node_addresses import nodes_in_pools
-from ipamc.model.ownership import PoolRange
+from ipamc.model.node import Node
+from ipamc.model.ownership import PoolRange, nodes_in_pools
 from ipamc.model.pool_words import block_size, native_form, no_new_blocks, with_reserved
 from ipamc.model.wording import nearest, shown
 
@@ -25,16 +25,21 @@ IPV6_DIFFERENCE = 16
 def check_pools(cluster: Cluster) -> Iterator[Diagnostic]:
     """Yield every finding about pools in any mode."""
     yield from not_given(cluster)
-    yield from ranges_overlap(cluster.pools)
     yield from over_excluded_world(cluster)
     yield from node_inside_range(cluster)
-    for pool in cluster.pools:
+    yield from check_ranges(cluster.pools)
+    yield from unknown_overflow(cluster)
+    yield from outside_native_routing(cluster)
+
+
+def check_ranges(pools: Sequence[Pool]) -> Iterator[Diagnostic]:
+    """Yield every finding about pools by themselves, of a cluster or of an address space."""
+    yield from ranges_overlap(pools)
+    for pool in pools:
         yield from block_larger_than_range(pool)
         yield from dialect_bounds(pool)
         yield from reserved_outside(pool)
         yield from impossible_selector(pool)
-    yield from unknown_overflow(cluster)
-    yield from outside_native_routing(cluster)
 
 
 def not_given(cluster: Cluster) -> Iterator[Diagnostic]:

@@ -15,9 +15,10 @@ from ipamc.lock.file_rules import empty_nodes, keeps_blocks, lost_blocks
 from ipamc.model.address_sets import blocks_over, covers, outermost, shared, subtract
 from ipamc.model.cidr import Block, OverlapIndex, around
 from ipamc.model.cilium.operator_list import Assumed, longest_prefix, operator_lists
-from ipamc.model.cluster import CILIUM_MODES, CiliumNode, Cluster, Mode, Pool
+from ipamc.model.cluster import LOCK_MODES, Cluster, Mode, Pool, Scheme
 from ipamc.model.diagnostics import Diagnostic, Related, Span, error, several
 from ipamc.model.lock import Line, Lock, State
+from ipamc.model.node import CiliumNode
 from ipamc.model.plan import Origin, Plan, Want
 from ipamc.model.pool_ranges import Given, pool_ranges
 from ipamc.model.pool_words import with_reserved
@@ -113,25 +114,26 @@ def pinning_changed(
 
 
 def check_mode_change(
-    cluster: Cluster, lock: Lock, text: bytes | None, rendered: Rendered
+    cluster: Scheme, lock: Lock, text: bytes | None, rendered: Rendered
 ) -> Iterator[Diagnostic]:
     """Yield why the mode cannot change from the rendered one, or else from that of the lock's `text`.
     The cluster runs the last rendered files, so an edit of the lock's header does not help.
     """
     word = rendered.mode or mode_of(text)
-    if word == cluster.mode or word not in set(CILIUM_MODES):
+    if word == cluster.mode or word not in LOCK_MODES:
         return
     if lost := lost_blocks(lock, cluster, word, cluster.mode):
         at = rendered.span(FLAGS) if rendered.mode else Span(lock.path)
-        yield not_online(cluster, lock, Mode(word), lost, Related(at, f"the mode was {word} here"))
+        yield not_online(cluster, lock, word, lost, Related(at, f"the mode was {word} here"))
         return
     empty = empty_nodes(cluster)
-    if held := [line for line in lock.lines if line.state is State.HELD and line.node not in empty]:
+    held = [line for line in lock.lines if line.state is State.HELD and line.node not in empty]
+    if held and isinstance(cluster, Cluster):
         yield from held_outside_pools_of_mode(cluster, Mode(word), lock, held)
         yield from strangers_of_mode(cluster, Mode(word))
 
 
-def not_online(cluster: Cluster, lock: Lock, old: Mode, lost: list[Line], before: Related) -> Diagnostic:
+def not_online(cluster: Scheme, lock: Lock, old: str, lost: list[Line], before: Related) -> Diagnostic:
     """IPC0543: the mode of a cluster with nodes changes only where nodes can keep their blocks."""
     nodes = several({line.node for line in lost}, "node", "cannot keep blocks in this change of mode")
     message = f"{old} to {cluster.mode}: {nodes}"

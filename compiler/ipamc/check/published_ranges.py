@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 from ipamc.model.cidr import Block
-from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import shown, text
 from ipamc.model.cluster import Cluster, Mode, Pool
 from ipamc.model.diagnostics import At, Diagnostic, Place, Related, Span, error, warning

@@ -8,8 +8,9 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.model.cluster import Cluster, Node, Pool
+from ipamc.model.cluster import Pool, Scheme
 from ipamc.model.diagnostics import Diagnostic, Place, names, warning
+from ipamc.model.node import Node
 from ipamc.model.plan import Want
 from ipamc.model.pool_words import no_new_blocks
 from ipamc.model.selector.selector import Selector
@@ -29,12 +30,12 @@ class PlacedSelector(Struct, frozen=True):
     """In the order of pools, by name."""
 
 
-def check_selection(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagnostic]:
+def check_selection(cluster: Scheme, wants: Sequence[Want]) -> Iterator[Diagnostic]:
     """Yield errors in selectors of pools that may give new blocks. O(nodes + pools).
     An empty inventory proves nothing about selectors. A pool that only replaces a full one (`overflow`)
     selects no node on purpose: only its misspelt labels are reported.
     """
-    if not wants or cluster.is_space:  # levels are for future clusters
+    if not wants:
         return
     pools = [pool for pool in cluster.pools if not pool.disabled and not pool.unlisted]
     every_offers = {id(want.offers): want.offers for want in wants}.values()

@@ -54,7 +54,7 @@ def command(
         1: problems were found, the dump cannot be compared, an input was refused, or an I/O or environment
             error
     """
-    from ipamc.report.findings import format_of
+    from ipamc.report.findings import FORMATS
     from ipamc.review.audit import number_of_problems
     from ipamc.workspace.clusters import find
     from ipamc.workspace.dump import refuse_for_cluster
@@ -70,7 +70,7 @@ def command(
         return problems.conclude(style)
     print_findings(found, style)
     number = number_of_problems(found)
-    if not format_of(style).document:
+    if not FORMATS[style].document:
         show(f"found {count(number, 'problem')}\n")
     return REFUSED if number else DONE
 

@@ -44,14 +44,14 @@ def command(
             not refused are written
     """
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
-    from ipamc.report.findings import format_of
+    from ipamc.report.findings import FORMATS
     from ipamc.workspace.environment import today, variable
 
     day = today()
     folders = find(options.clusters_of(clusters, listed))
     tasks = [ClusterRun(folder=folder, today=day, **run) for folder in folders]
     code = conclude(compile_all(tasks, jobs), style)
-    quiet = run["check"] or run["locked"] or format_of(style).document or variable("CI")
+    quiet = run["check"] or run["locked"] or FORMATS[style].document or variable("CI")
     if not quiet and _merges_as_text():
         say("note: git merges locks as text in this clone, which has no merge driver: ipamc init")
     return code

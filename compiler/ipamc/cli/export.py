@@ -95,9 +95,10 @@ def command(
     Exit codes:
         1: an input, a lock or a table was refused, or an I/O or environment error
     """
+    from ipamc.model.cluster import AddressSpace
     from ipamc.model.diagnostics import Log
-    from ipamc.pipeline import load_cluster
-    from ipamc.report.netbox import summary, table
+    from ipamc.pipeline import load_folder
+    from ipamc.report.prefixes import netbox_summary, netbox_table
     from ipamc.review import netbox
     from ipamc.workspace.dump import load_table
 
@@ -113,9 +114,9 @@ def command(
         around: set[str] = set()
         for folder in source.folders:
             with problems.of(folder):
-                cluster, lock = load_cluster(source.inputs(folder, rendered=False))
+                cluster, lock = load_folder(source.inputs(folder, rendered=False))
                 found.append((folder, cluster.name, netbox.prefixes_of(cluster, lock)))
-                around |= {folder} if cluster.is_space else set()
+                around |= {folder} if isinstance(cluster, AddressSpace) else set()
         own = [(folder, prefixes) for folder, _, prefixes in found if folder not in around]
         Log().add(netbox.same_in_several(own))
         # A cluster contributes its own prefixes, an address space the ranges around them.
@@ -129,7 +130,7 @@ def command(
         changes = netbox.later_import(every, there, [name for _, name, _ in found], statuses, columns)
     if problems or changes is None:
         return problems.conclude(style)
-    text = table(changes, columns, ids=existing is not None)
+    text = netbox_table(changes, columns, ids=existing is not None)
     written = ""
     if path == "-":
         show(text)
@@ -137,6 +138,6 @@ def command(
         written = f"; {path} {'written' if disk.replace(path, text) else 'unchanged'}"
     code = problems.conclude(style)
     if code == DONE:
-        first, *more = summary(changes)
+        first, *more = netbox_summary(changes)
         tell(style, f"{first}{written}", *more)
     return code

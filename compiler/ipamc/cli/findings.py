@@ -22,8 +22,7 @@ from ipamc.cli.command import BUG, DONE, REFUSED
 from ipamc.cli.options import Function
 from ipamc.cli.terminal import colour, say, show
 from ipamc.model.diagnostics import At, Diagnostic, Located, Refused, Span, located, names
-from ipamc.report.findings import NAMES, format_of, report
-from ipamc.report.findings.content import Checked, Failure, RuleText, span_of, with_spans
+from ipamc.report.findings import FORMATS, NAMES, Checked, Failure, RuleText, report, span_of, with_spans
 from ipamc.report.terminal_text import harmless, harmless_json, tally, visible
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import name_of
@@ -65,7 +64,7 @@ def tell_bugs(bugs: Iterable[tuple[str, str]], style: str = "full") -> bool:
     for cluster, trace in bugs:
         if trace:
             clusters.setdefault(trace, set()).add(cluster)
-    for trace, some in clusters.items() if not format_of(style).document else ():
+    for trace, some in clusters.items() if not FORMATS[style].document else ():
         on = f" on {visible(names(some))}" if any(some) else ""
         failed = f"ipamc {__version__} failed{on}: this is a bug in ipamc, not in your input."
         show(f"{trace}\n{failed} Please report this with the lines above.\n", err=True)
@@ -201,7 +200,7 @@ def print_findings(
         context.meta[_KEY].findings.extend(findings)
         context.meta[_KEY].failures.extend(failures)
         context.meta[_KEY].checked.extend(checked)
-    document = format_of(style).document
+    document = FORMATS[style].document
     if findings or failures or document:
         text = _text(findings, style, failures, checked, colour=colour(sys.stderr))
         if style == "junit":
@@ -219,7 +218,7 @@ def print_findings(
 
 def tell(style: str, *lines: str) -> None:
     """Print lines for people, unless the format is a document."""
-    for line in lines if not format_of(style).document else ():
+    for line in lines if not FORMATS[style].document else ():
         say(line)
 
 
@@ -231,7 +230,7 @@ def _text(
     *,
     colour: bool = False,
 ) -> str:
-    chosen = format_of(name)
+    chosen = FORMATS[name]
     if chosen.rooted:
         from ipamc.workspace.revision import Rooted
 

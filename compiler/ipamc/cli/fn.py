@@ -31,7 +31,7 @@ def command(*, style: str) -> int:
     from ipamc.pipeline import Inputs, compile_cluster
     from ipamc.read.resource_list import LOCK, NotAResourceList, read_resource_list
     from ipamc.read.syntax.document import Unreadable
-    from ipamc.report.findings.content import with_spans
+    from ipamc.report.findings import with_spans
     from ipamc.report.resource_list import compiled, dumps, published, results
     from ipamc.workspace.disk import assets, read_stdin
     from ipamc.workspace.environment import today

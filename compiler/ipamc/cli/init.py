@@ -9,12 +9,13 @@ import click
 
 from ipamc.cli.command import DONE, Verb
 from ipamc.cli.terminal import say
+from ipamc.model.diagnostics import Refused
 from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import folder_of, name_of
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.inputs import read_sources
 from ipamc.workspace.safe_read import refuse_links
-from ipamc.workspace.spaces import not_space
+from ipamc.workspace.spaces import not_space, of_space
 
 SCHEMAS = ".schemas"  # beside the clusters: a folder whose name starts with a dot is not a cluster
 
@@ -51,6 +52,18 @@ apiVersion: ipamc/v1alpha1
 kind: NodeInventory
 nodes: []
 # - {{name: worker-1, labels: {{topology.kubernetes.io/zone: a}}}}
+"""
+
+SPACE = """\
+# yaml-language-server: $schema=../{schemas}/addressspace.schema.json
+# The clusters with addressSpace: {name} may not overlap. 'ipamc compile' keeps their addresses in rendered/.
+apiVersion: ipamc/v1alpha1
+kind: AddressSpace
+metadata: {{name: {name}}}
+spec: {{}}
+# Ranges for pools that ask with from: {name}, in place of the line above:
+# spec:
+#   ipv4: {{cidrs: [10.64.0.0/10], prefixLength: 19}}
 """
 
 FILES = {"cluster.yaml": CLUSTER, "ippools.yaml": POOLS, "nodes.yaml": NODES}
@@ -99,22 +112,31 @@ DRIVERS = {
 
 @click.command(cls=Verb)
 @click.argument("cluster", required=False)
-def command(*, cluster: str | None) -> int:
-    """Start a new cluster and prepare the repository.
+@click.option("--space", metavar="NAME")
+def command(*, cluster: str | None, space: str | None) -> int:
+    """Start a new cluster or address space, and prepare the repository.
 
     For a cluster that runs already, `ipamc import` writes its files from a dump. CLUSTER is a name below
     clusters/, or a folder. Writes cluster.yaml, ippools.yaml and nodes.yaml where they do not exist, the
     schemas for editors, .gitattributes, and the merge drivers into the configuration of the git repository.
 
+    Options:
+        --space: Write the folder of the address space that clusters name, and its index: every compile of one
+            of them is compared with it.
     Examples:
         ipamc init lab  # start clusters/lab/ and prepare the repository
+        ipamc init --space mesh  # start clusters/mesh/ from the clusters with addressSpace: mesh
         ipamc init
             # prepare only the repository: once in every clone, because git does not share its configuration
     """
+    if cluster is not None and space is not None:
+        raise click.UsageError("an address space has a folder of its own: omit CLUSTER")
+    code = DONE if space is None else _start_space(space)
     if cluster is not None:
         _start(cluster)
-    _prepare_repository()
-    return DONE
+    if code == DONE:
+        _prepare_repository()
+    return code
 
 
 def first_files(name: str, families: str = "IPv4", mode: str = "") -> dict[str, str]:
@@ -146,6 +168,11 @@ def _prepare_repository() -> None:
 
 def new_folder(cluster: str, run: str) -> tuple[str, str]:
     """Return the folder of a cluster that may be new, and its name. `run` begins the command to suggest."""
+    folder, name = _named(cluster, run)
+    return not_space(folder), name
+
+
+def _named(cluster: str, run: str) -> tuple[str, str]:
     from ipamc.model.selector.label_syntax import as_subdomain, subdomain_problem
 
     typed = PurePath(cluster)
@@ -155,7 +182,46 @@ def new_folder(cluster: str, run: str) -> tuple[str, str]:
         better = as_subdomain(name)
         instead = f"; {run} {typed.with_name(better).as_posix()}" if better else ""
         raise click.UsageError(f"{name!r} cannot be the name of a cluster: it {problem}{instead}")
-    return not_space(folder), name
+    return folder, name
+
+
+def _start_space(space: str) -> int:
+    from ipamc.cli.runner import ClusterRun, compile_all, conclude, refused
+    from ipamc.pipeline import Inputs, compile_cluster
+    from ipamc.workspace.environment import today
+    from ipamc.workspace.survey import survey_members
+
+    folder, name = _named(space, "run: ipamc init --space")
+    refuse_links(folder)
+    there = read_sources(folder)[0] if disk.is_folder(folder) else {}
+    lock = disk.read_lock(folder) if there else None
+    if there and not of_space(lock, there):
+        raise EnvironmentFailure(f"{folder} is a cluster: write another addressSpace into the clusters")
+    members = survey_members(folder, lock)
+    if not any(found.space in {"", name} for found in members):
+        add = f"write addressSpace: {name} into the Clusters that belong to it"
+        raise EnvironmentFailure(f"no cluster beside {folder} names address space {name}: {add}")
+    path = f"{folder}/space.yaml"
+    if not there:
+        text = SPACE.format(name=name, schemas=SCHEMAS)
+        draft = Inputs(
+            name=name,
+            folder=folder,
+            sources={path: text.encode()},
+            lock_path=disk.lock_path(folder),
+            lock=None,
+            surveyed=members,
+            schemas=disk.assets("schemas"),
+            today=today(),
+        )
+        try:
+            compile_cluster(draft)
+        except Refused as problem:
+            return conclude([refused(folder, problem.diagnostics)], "full")
+        disk.create(path, text)
+        say(f"{path}: written")
+    _write_schemas(folder)
+    return conclude(compile_all([ClusterRun(folder=folder, today=today())], 1), "full")
 
 
 def _start(cluster: str) -> None:

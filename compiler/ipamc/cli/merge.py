@@ -35,7 +35,7 @@ def merge_driver(*, base: str, ours: str, theirs: str, path: str) -> int:
         1: conflicts, which stay between markers for a person; or an I/O or environment error
     """
     from ipamc.lock.merge import merge, unmerged
-    from ipamc.report.dropped_lines import dropped_lines
+    from ipamc.report.lock_lines import dropped_lines
     from ipamc.workspace.environment import today
 
     texts = [disk.read_bytes(version) or b"" for version in (base, ours, theirs)]

@@ -17,12 +17,11 @@ from ipamc.cli.command import BUG, CHANGED, DONE, REFUSED, Verb
 from ipamc.cli.findings import files_option, format_option, print_findings, problem_of, tell, tell_bugs
 from ipamc.cli.terminal import colour, progress, show, show_json
 from ipamc.law.change import Gate
-from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Refused, Severity, count
 from ipamc.model.lock import Lock, State
 from ipamc.model.progress import phase
-from ipamc.report.findings import format_of
-from ipamc.report.findings.content import Failure
+from ipamc.report.findings import FORMATS as FINDING_FORMATS
+from ipamc.report.findings import Failure
 from ipamc.review import GATES
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import clusters_folder, find, folder_of, name_of
@@ -30,9 +29,7 @@ from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.safe_read import refuse_links
 
 if TYPE_CHECKING:
-    from ipamc.address_space import Neighbours
     from ipamc.review.diff.plan_report import ClusterReport, PlanReport
-    from ipamc.workspace.neighbours import Folders
     from ipamc.workspace.plan_base import Base
     from ipamc.workspace.source import Source
 
@@ -47,8 +44,8 @@ class PlanRun(Struct, frozen=True, kw_only=True):
     today: str
     revision: str  # the base, as the user named it; "" for the disk
     source: Source  # the source of the base
-    folders: Folders  # the folders of the cluster and of its neighbours, now and in the base
-    neighbours: Neighbours | None = None  # the other clusters, if this one may be in an address space
+    was: str = ""  # its folder in the base, if that was another one
+    gone: tuple[str, ...] = ()  # clusters whose deletion the user allows
     assume: options.Minor | None = None  # the known minor that a newer Cilium is taken for
     mapped: bool = False  # the result has a map of the cluster, too
     allow: frozenset[str] = frozenset()  # the gates that labels open
@@ -144,7 +141,6 @@ def command(  # noqa: PLR0913 - an argument for each option
     from ipamc.review.diff.plan_report import PlanReport, PlanStatus, refusals
     from ipamc.workspace.environment import today
     from ipamc.workspace.hiding import about, hiding
-    from ipamc.workspace.neighbours import Folders, neighbours
     from ipamc.workspace.source import Commit
     from ipamc.workspace.workers import run_all
 
@@ -152,8 +148,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     folders, before = _clusters(clusters, base)
     base, day = base or "", today()
     reports: list[ClusterReport] = []
-    agreed = tuple(before.deleted) if Gate.DELETE_CLUSTER in allow else ()
-    beside = neighbours(folders, progress)
+    gone = tuple(map(name_of, before.deleted)) if Gate.DELETE_CLUSTER in allow else ()
     at = before.source
     top, hides = (at.top, hiding(at.top, at.commit)) if isinstance(at, Commit) else ("", {})
     tasks = [
@@ -162,10 +157,8 @@ def command(  # noqa: PLR0913 - an argument for each option
             today=day,
             revision=base,
             source=before.source,
-            folders=Folders(
-                now=folder, was=before.renamed.get(folder, folder), renamed=before.renamed, agreed=agreed
-            ),
-            neighbours=beside.get(folder),
+            was=before.renamed.get(folder, ""),
+            gone=gone,
             assume=assume,
             allow=allow,
             hiding={path: hides[path] for path in about(top, folder, hides)},
@@ -193,7 +186,7 @@ def command(  # noqa: PLR0913 - an argument for each option
         elif cluster.difference is None:
             notes.append((cluster.failed, text))
     reasons = [f"refused: {reason}" for reason in refusals(report, fail_on - allow)]
-    document = format_of(style).document
+    document = FINDING_FORMATS[style].document
     if document:  # it is all that stderr has, and without these it would pass for that of a clean plan
         failures += [Failure("", text) for wrong, text in notes if wrong]
         failures += [Failure("", reason) for reason in reasons]
@@ -255,9 +248,11 @@ def failed(task: PlanRun, exception: BaseException) -> ClusterReport:
 
 
 def _run(task: PlanRun) -> ClusterReport:
+    from ipamc.model.cluster import AddressSpace, SpaceMode
     from ipamc.pipeline import compile_cluster
     from ipamc.read.locate import locate
     from ipamc.review.diff import compare, empty_base
+    from ipamc.review.diff.documents import Setting
     from ipamc.review.diff.plan_report import (
         ClusterReport,
         PlanStatus,
@@ -267,17 +262,12 @@ def _run(task: PlanRun) -> ClusterReport:
         revoked,
         shards_grown,
     )
-    from ipamc.review.diff.settings import Setting
-    from ipamc.workspace.neighbours import refuse_overlaps, refuse_takeovers, with_members
-    from ipamc.workspace.plan_base import cluster_base, way_back
-    from ipamc.workspace.source import Commit, Disk
+    from ipamc.workspace.plan_base import cluster_base, taken_over, way_back
+    from ipamc.workspace.source import Disk
 
-    name, was = name_of(task.folder), task.folders.was
+    name, was = name_of(task.folder), task.was or task.folder
     inputs = replace(Disk(assume=task.assume).inputs(task.folder), today=task.today)
-    inputs = with_members(inputs, task.neighbours)
     compilation = compile_cluster(inputs)
-    if task.neighbours:
-        refuse_overlaps(inputs, compilation, task.neighbours)
     phase("reading the base")
     before = cluster_base(task.source, was, inputs, compilation)
     status, said = PlanStatus.PLANNED, ""
@@ -289,9 +279,11 @@ def _run(task: PlanRun) -> ClusterReport:
     phase("comparing")
     plan = compilation.plan
     base = before or empty_base(name, plan.lock.mode)
-    if isinstance(task.source, Commit):
-        refuse_takeovers(inputs, compilation, base.cluster, task.source, task.folders)
-    if (base.lock.mode is Mode.SPACE) is not plan.cluster.is_space:
+    taken = taken_over(task.source, inputs, base, plan, task.gone)
+    if taken:
+        texts = {**inputs.sources, **task.source.inputs(was).sources}
+        raise Refused((*compilation.diagnostics, *locate(taken, texts)))
+    if (base.lock.mode is SpaceMode.SPACE) is not isinstance(plan.scheme, AddressSpace):
         return _deleted(task.folder, base.lock, task.revision, task.allow)
     difference = compare(
         base, compilation, task.today, disk.assets("templates/runbooks"), filters=task.filters
@@ -359,5 +351,5 @@ def rendered(report: PlanReport, style: str, day: str, *, coloured: bool = False
         from ipamc.report.page import render_plan
 
         return render_plan(report, disk.assets("templates/page"), day)
-    render: Callable[..., str] = import_module(f"ipamc.report.plan.{style}").render
+    render: Callable[..., str] = import_module(f"ipamc.report.plan_{style}").render
     return render(report, colour=coloured) if style == "text" else render(report)

@@ -14,7 +14,7 @@ from ipamc.model.diagnostics import count, names
 from ipamc.workspace import disk
 
 if TYPE_CHECKING:
-    from ipamc.report.page.data import Part
+    from ipamc.report.page_data import Part
     from ipamc.workspace.source import Source
 
 _MOST_BYTES = 100 << 20
@@ -85,24 +85,25 @@ def command(*, path: str, most: int, style: str, **where: Any) -> int:
 
 
 def _part(folder: str, source: Source, day: str, most: int) -> Part:
-    from ipamc.pipeline import load_cluster
+    from ipamc.lock.file import dumps
+    from ipamc.pipeline import load_folder
     from ipamc.place.candidates import assign
-    from ipamc.report.page.data import Part
-    from ipamc.review.address_map import chosen, lock_text, map_of, versions_of
-    from ipamc.review.started import started_with
+    from ipamc.report.page_data import Part
+    from ipamc.review.address_map import chosen, map_of, versions_of
+    from ipamc.review.shown_pools import started_with
     from ipamc.workspace.lock_history import lock_history, texts
     from ipamc.workspace.spaces import of_space
 
     inputs = source.inputs(folder, rendered=False)
     if of_space(inputs.lock, inputs.sources):
         inputs = source.inputs(folder)  # also what its clusters ask for
-    cluster, lock = load_cluster(inputs)
+    cluster, lock = load_folder(inputs)
     mapped = map_of(cluster, lock, assign(cluster), day)
     versions = versions_of(lock)
     left_out, shallow = 0, False
     if most:
         history = lock_history(folder, source.record().get("at", {}).get("commit", "HEAD"))
-        most = min(most, max(_MOST_BYTES // max(len(lock_text(lock)), 1), 2))
+        most = min(most, max(_MOST_BYTES // max(len(dumps(lock)), 1), 2))
         some = [history.versions[number] for number in chosen(len(history.versions), most)]
         for version, text in texts(history, some):
             versions.add(text, commit=version.commit, second=version.second, subject=version.subject)

@@ -39,7 +39,7 @@ def command(*, cluster: str, files: tuple[str, ...], every: bool, output: str, s
     Exit codes:
         1: refused, or with --check something would change, or an I/O or environment error
     """
-    from ipamc.cli.runner import ClusterRun, Outcome, compile_all, conclude
+    from ipamc.cli.runner import ClusterRun, Outcome, compile_all, conclude, refused
     from ipamc.model.diagnostics import Refused
     from ipamc.model.lock import Consent
     from ipamc.pipeline import compile_cluster
@@ -51,28 +51,26 @@ def command(*, cluster: str, files: tuple[str, ...], every: bool, output: str, s
     from ipamc.workspace.clusters import find, name_of
     from ipamc.workspace.dump import load_dump
     from ipamc.workspace.environment import today
-    from ipamc.workspace.neighbours import with_members
     from ipamc.workspace.source import Disk
     from ipamc.workspace.spaces import not_space
 
     folder = not_space(*find((cluster,)))
     day, name = today(), name_of(folder)
-    line = "refused, nothing written"
     try:
         with progress("reading the dump"):
             dump, warnings = load_dump(files, nodes=False)
         with progress("looking at the use of blocks"):
             inputs = replace(Disk(assume=run["assume"]).inputs(folder), today=day, skip_tests=True)
-            now = compile_cluster(with_members(inputs))
+            now = compile_cluster(inputs)
             try:
                 decided, more = checked_decisions(now.plan, dump, day)
-            except Refused as refused:
-                raise Refused(locate((*warnings, *refused.diagnostics), inputs.sources)) from None
+            except Refused as problem:
+                raise Refused(locate((*warnings, *problem.diagnostics), inputs.sources)) from None
         findings = locate((*warnings, *more), inputs.sources)
         # An interrupted run wrote the lock with all decisions: the next one writes the manifests.
         unfinished = now.lock.encode() == inputs.lock and bool(written.compare(folder, None, now.files))
-    except Refused as refused:
-        return conclude([Outcome(name=name, folder=folder, findings=refused.diagnostics, line=line)], style)
+    except Refused as problem:
+        return conclude([refused(folder, problem.diagnostics)], style)
     if output == "json":
         rows = [report.record(row) for row in decided.rows]
         show_record({"version": report.VERSION, "cluster": name, "sources": decided.sources, "nodes": rows})

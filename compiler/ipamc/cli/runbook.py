@@ -98,7 +98,6 @@ def command(
     from ipamc.review.runbook.site import Site
     from ipamc.review.runbook.steps import Split
     from ipamc.workspace.environment import today
-    from ipamc.workspace.neighbours import with_members
 
     split = Split(size=asked.pop("wave_size") or 0, by=asked.pop("by"))
     if change is None and any(asked.values()):
@@ -111,7 +110,7 @@ def command(
         with progress("planning the steps"):
             # With consent to the mode that the Cluster names; nothing is written.
             inputs = replace(Disk().inputs(folder), today=day, consent=Consent(mode=True), skip_tests=True)
-            compilation = compile_cluster(with_members(inputs))
+            compilation = compile_cluster(inputs)
             plan = compilation.plan
             site = Site(plan, assets("templates/runbooks"), inputs.folder, loops=output == "markdown")
             if change:

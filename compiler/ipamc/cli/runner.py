@@ -1,13 +1,12 @@
 """Compile clusters, and print the outcome of each.
 
-Clusters are independent: a refused one does not keep the others from being written. Only clusters of one
-address space that share an address are refused together.
+Clusters are independent: a refused one does not keep the others from being written.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -18,20 +17,19 @@ from ipamc.cli.command import BUG, DONE, REFUSED
 from ipamc.cli.findings import print_findings, problem_of, tell, tell_bugs
 from ipamc.cli.terminal import progress
 from ipamc.law.change import UNLAWFUL
-from ipamc.model.diagnostics import Diagnostic, Refused, count, names
+from ipamc.model.diagnostics import Diagnostic, Refused, Severity, count, names
 from ipamc.model.lock import Consent, State
 from ipamc.model.wording import typed
-from ipamc.report.findings.content import Failure
+from ipamc.report.findings import Failure
 from ipamc.workspace import disk, output
 from ipamc.workspace.cluster_lock import LockedFolder, lock_folder
 from ipamc.workspace.clusters import name_of, parent_of
 from ipamc.workspace.output import Changes
 from ipamc.workspace.source import Disk
-from ipamc.workspace.spaces import is_space, spaces_in, survey_members, write_indexes
+from ipamc.workspace.spaces import is_space, spaces_in, write_indexes
 from ipamc.workspace.workers import run_all
 
 if TYPE_CHECKING:
-    from ipamc.address_space import Neighbours
     from ipamc.lock.line_changes import LockChange
     from ipamc.model.cluster import Version
     from ipamc.model.lock import Line
@@ -51,9 +49,6 @@ class ClusterRun(Struct, frozen=True, kw_only=True):
     locked: bool = False  # the lock is read-only
     check: bool = False  # write nothing
     onto: str = ""  # a revision whose lock is merged in first
-    neighbours: Neighbours | None = None  # the other clusters, if this one may be in an address space
-    alone: bool = False
-    """This run compiles no other cluster: neighbours are read only if the cluster names an address space."""
     assume: Version | None = None  # the known minor to assume for a newer Cilium
     spaces: tuple[str, ...] | None = None  # the folders of address spaces beside it, if known
     dumped: frozenset[str] = frozenset()  # see `Inputs.dumped`
@@ -75,13 +70,16 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 def run(task: ClusterRun) -> Outcome:
     """Compile one cluster. A refusal is an outcome, too; `failed` makes an outcome of other exceptions."""
-    name = name_of(task.folder)
     try:
         with nullcontext() if task.check else lock_folder(task.folder) as held:
-            return _run(task, name, held)
-    except Refused as refused:
-        line = "refused, nothing written"
-        return Outcome(name=name, folder=task.folder, findings=refused.diagnostics, line=line)
+            return _run(task, name_of(task.folder), held)
+    except Refused as problem:
+        return refused(task.folder, problem.diagnostics)
+
+
+def refused(folder: str, findings: tuple[Diagnostic, ...]) -> Outcome:
+    """Return the outcome of a run that was refused."""
+    return Outcome(name=name_of(folder), folder=folder, findings=findings, line="refused, nothing written")
 
 
 def failed(task: ClusterRun, exception: BaseException) -> Outcome:
@@ -92,7 +90,7 @@ def failed(task: ClusterRun, exception: BaseException) -> Outcome:
 
 def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
     from ipamc.model.plan import StaleReason
-    from ipamc.pipeline import compile_cluster, load_cluster
+    from ipamc.pipeline import compile_cluster, load_folder
 
     read = Disk(assume=task.assume, spaces=task.spaces).inputs(task.folder)
     inputs = replace(read, today=task.today, consent=task.consent, locked=task.locked, dumped=task.dumped)
@@ -103,18 +101,16 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
         # No lock is out of date because a day passed.
         merged = onto(task.folder, task.onto, "" if task.check else task.today)
         inputs = replace(inputs, lock=merged.lock)
+        from ipamc.workspace.survey import survey_members
+
         if inputs.surveyed:  # with the ranges of the lock on the disk, or none if that has conflict markers
             inputs = replace(inputs, surveyed=survey_members(task.folder, merged.lock))
     limited = merged if "all" not in task.consent.leave else None
-    if any(b"masquerade" in data for data in inputs.sources.values()):
-        from ipamc.workspace.neighbours import with_members
-
-        inputs = with_members(inputs, task.neighbours)
     try:
         compilation = compile_cluster(inputs)
     except Refused:
         if limited and not inputs.surveyed:  # too many leavers, where the inputs were not merged
-            cluster, lock = load_cluster(inputs)
+            cluster, lock = load_folder(inputs)
             absent = {line.node for line in lock.lines if line.in_use} - {node.name for node in cluster.nodes}
             limited.refuse_unmerged(absent - task.consent.leave)
         raise
@@ -122,15 +118,6 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
         leavers = {stale.node for stale in compilation.plan.stale if stale.reason is StaleReason.LEAVER}
         limited.refuse_unmerged(leavers - task.consent.leave)
     plan = compilation.plan
-    if not inputs.index_of(plan.cluster.address_space) and (
-        task.neighbours or (task.alone and plan.cluster.address_space)
-    ):
-        from ipamc.workspace.neighbours import neighbours, refuse_overlaps
-
-        folder = task.folder
-        others = task.neighbours or neighbours([folder], lambda _: nullcontext()).get(folder)
-        if others:
-            refuse_overlaps(inputs, compilation, others)
     lock_text = None if task.locked and not task.check else compilation.lock
     files = compilation.files if task.render else None
     if held:
@@ -145,9 +132,9 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
     steps = _next_steps(task, plan)
     against = _judged(merged.before, plan, task.today).lines if merged else ()
     if merged and (
-        refused := [str(each.line.block) for each in against if each.before and each.verdict in UNLAWFUL]
+        unlawful := [str(each.line.block) for each in against if each.before and each.verdict in UNLAWFUL]
     ):
-        steps += (f"ipamc plan {name} --base {merged.rev} refuses what became of {names(refused)}",)
+        steps += (f"ipamc plan {name} --base {merged.rev} refuses what became of {names(unlawful)}",)
     return Outcome(
         name=name,
         folder=task.folder,
@@ -159,10 +146,12 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
 
 
 def _next_steps(task: ClusterRun, plan: Plan) -> tuple[str, ...]:
+    from ipamc.model.cluster import AddressSpace
+
     consent, steps = task.consent, tuple[str, ...]()
-    if plan.cluster.is_space:
+    if isinstance(plan.scheme, AddressSpace):
         move = "reserve the old range in its pool, move its nodes (ipamc lock CLUSTER --renumber CIDR)"
-        moved = f"then: ipamc lock {plan.cluster.name} --settle CLUSTER/POOL"
+        moved = f"then: ipamc lock {plan.scheme.name} --settle CLUSTER/POOL"
         return (f"next: ipamc compile; {move}, {moved}",) if consent.renumber else ()
     if consent.settle:
         from ipamc.review.runbook.sentences import after_settle
@@ -176,31 +165,36 @@ def _next_steps(task: ClusterRun, plan: Plan) -> tuple[str, ...]:
 
 
 def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outcome]:
-    """Compile every task, with the other clusters of its address space; keep the order."""
+    """Compile every task, address spaces first; keep the order."""
     spaces = [task for task in tasks if len(tasks) > 1 and is_space(task.folder)]
     if spaces and len(spaces) < len(tasks):
-        # Clusters have the ranges that spaces give them.
+        # Clusters have the ranges that spaces give them; what a space refuses of them is not written.
         done = {found.folder: found for found in compile_all(spaces, 1)}
         rest = [task for task in tasks if task.folder not in done]
+        for task in rest:
+            if errors := _refused_in(task.folder, done.values()):
+                done[task.folder] = refused(task.folder, errors)
+        rest = [task for task in rest if task.folder not in done]
         done |= {found.folder: found for found in compile_all(rest, processes)}
         return [done[task.folder] for task in tasks]
     folders = [task.folder for task in tasks]
-    if len(tasks) == 1:
-        tasks = [replace(tasks[0], alone=True)]
-    else:
-        from ipamc.workspace.neighbours import neighbours
-
-        beside = neighbours(folders, progress)
-        known = {parent: spaces_in(parent) for parent in set(map(parent_of, folders))}
-        tasks = [
-            replace(task, neighbours=beside.get(task.folder), spaces=known[parent_of(task.folder)])
-            for task in tasks
-        ]
+    known = {parent: spaces_in(parent) for parent in set(map(parent_of, folders))}
+    tasks = [replace(task, spaces=known[parent_of(task.folder)]) for task in tasks]
     with progress(compiling(folders)):
         found = run_all(tasks, processes, run, failed, prepare)
     if tasks and not tasks[0].check:
         write_indexes((path, each.name, lines) for each in found for path, lines in each.index)
     return found
+
+
+def _refused_in(folder: str, spaces: Iterable[Outcome]) -> tuple[Diagnostic, ...]:
+    """Return the errors in the files of a cluster that compiles of address spaces found."""
+    return tuple(
+        finding
+        for space in spaces
+        for finding in space.findings
+        if finding.severity is Severity.ERROR and finding.at.path.startswith(f"{folder}/")
+    )
 
 
 def prepare() -> None:
@@ -232,6 +226,7 @@ def conclude(outcomes: Sequence[Outcome], style: str) -> int:
 
 def placed(plan: Plan, today: str) -> str:
     """Count nodes, added blocks (and why), returned blocks, and nodes that left or are renumbered."""
+    from ipamc.model.cluster import AddressSpace
     from ipamc.model.plan import Origin, StaleReason
 
     origins = Counter(plan.origins.values())
@@ -242,10 +237,11 @@ def placed(plan: Plan, today: str) -> str:
     before, now, moved = plan.lock.written, plan.lock.lines, 0
     if before != now and (before or any(line.state is State.PENDING for line in now)):
         moved = len(_judged(before, plan, today).moving)  # only here can a run renumber
-    nodes, blocks = ("range asked for", "range") if plan.cluster.is_space else ("node", "block")
-    asked = "ranges asked for" if plan.cluster.is_space else ""
+    space = isinstance(plan.scheme, AddressSpace)
+    nodes, blocks = ("range asked for", "range") if space else ("node", "block")
+    asked = "ranges asked for" if space else ""
     return (
-        f"{count(len(plan.cluster.nodes), nodes, asked)}, {count(origins.total(), blocks)} added"
+        f"{count(len(plan.scheme.nodes), nodes, asked)}, {count(origins.total(), blocks)} added"
         f"{f' ({why})' if why else ''}, {returned:,} returned, {len(leavers):,} left, {moved:,} renumbered"
     )
 
@@ -255,7 +251,7 @@ def _judged(before: Sequence[Line], plan: Plan, today: str) -> LockChange:
     from ipamc.law.change import Days
     from ipamc.lock.line_changes import line_changes
 
-    days = plan.cluster.quarantine_days
+    days = plan.scheme.quarantine_days
     return line_changes(before, plan.lock.lines, Days(today, days, days), plan.decided_elsewhere)
 
 

@@ -19,9 +19,9 @@ from ipamc.model.diagnostics import count
 from ipamc.workspace.failure import EnvironmentFailure
 
 if TYPE_CHECKING:
-    from ipamc.model.cluster import Cluster
+    from ipamc.model.cluster import Scheme
     from ipamc.model.lock import Lock
-    from ipamc.report.aggregates import ClusterAggregates
+    from ipamc.report.prefixes import ClusterAggregates
     from ipamc.report.runway import History
     from ipamc.review.runway import Runway
     from ipamc.review.shown_pools import Choice, ShownCluster
@@ -128,7 +128,7 @@ def command(  # noqa: PLR0913 - an argument for each option
             error
     """
     from ipamc.model.lock import State
-    from ipamc.report.utilisation import about_started
+    from ipamc.report.lock_lines import about_started
     from ipamc.review.shown_pools import Choice
 
     if runway or changes:
@@ -152,8 +152,7 @@ def command(  # noqa: PLR0913 - an argument for each option
         lines = show_blocks or choice.of_lines
         found = pooled = reading.read(_shown(choice, reading.source.day(), lines=lines))
         if output == "text":
-            from ipamc.report.show.columns import Screen
-            from ipamc.report.show.text import ShowOptions, render
+            from ipamc.report.show_text import Screen, ShowOptions, render
 
             options = ShowOptions(
                 sort=sort, reverse=reverse, ranges=ranges, every=every, blocks=lines, filtered=choice.any
@@ -171,28 +170,27 @@ def command(  # noqa: PLR0913 - an argument for each option
     return reading.problems.conclude(style, answered=not missing)
 
 
-def _shown(choice: Choice, day: str, *, lines: bool) -> Callable[[Cluster, Lock], ShownCluster | None]:
+def _shown(choice: Choice, day: str, *, lines: bool) -> Callable[[Scheme, Lock], ShownCluster | None]:
     """Return a function that maps a cluster to its pools, or to None if a filter leaves nothing."""
-    from ipamc.review.shown_pools import shown
-    from ipamc.review.started import started_with
+    from ipamc.review.shown_pools import shown, started_with
 
-    def make(cluster: Cluster, lock: Lock) -> ShownCluster | None:
+    def make(cluster: Scheme, lock: Lock) -> ShownCluster | None:
         found = shown(cluster, lock, choice, day, lines=lines, started=started_with(cluster, lock))
         return found if found.pools or (found.outside and lines) or not choice.any else None
 
     return make
 
 
-def _aggregated(choice: Choice, by: str | None) -> Callable[[Cluster, Lock], ClusterAggregates | None]:
+def _aggregated(choice: Choice, by: str | None) -> Callable[[Scheme, Lock], ClusterAggregates | None]:
     """Return a function that maps a cluster to its aggregates, by pool or label, or to None."""
-    from ipamc.report.aggregates import ClusterAggregates
+    from ipamc.report.prefixes import ClusterAggregates
     from ipamc.review.aggregates import IN_USE, LabelError, by_label, by_pool, chosen, label_key
-    from ipamc.review.started import started_with
+    from ipamc.review.shown_pools import started_with
 
     states = choice.states or IN_USE
     said = tuple(str(state) for state in type(next(iter(states))) if state in states)
 
-    def make(cluster: Cluster, lock: Lock) -> ClusterAggregates | None:
+    def make(cluster: Scheme, lock: Lock) -> ClusterAggregates | None:
         lines = chosen(cluster, lock, choice)
         key = ""
         if by is None:
@@ -222,14 +220,14 @@ class _Reading(Struct):
     pools: set[str] = field(default_factory=set)
     nodes: set[str] = field(default_factory=set)
 
-    def read(self, make: Callable[[Cluster, Lock], Made | None]) -> list[Made]:
+    def read(self, make: Callable[[Scheme, Lock], Made | None]) -> list[Made]:
         """Return the results of `make` that are not None."""
-        from ipamc.pipeline import load_cluster
+        from ipamc.pipeline import load_folder
 
         found = []
         for folder in self.source.folders:
             with self.problems.of(folder):
-                cluster, lock = load_cluster(self.source.inputs(folder, rendered=False))
+                cluster, lock = load_folder(self.source.inputs(folder, rendered=False))
                 self.pools.update(cluster.pools_by_name)
                 if self.choice.nodes:
                     self.nodes.update(line.node for line in lock.lines)
@@ -261,21 +259,20 @@ class _Reading(Struct):
 
 def _write(output: str, found: Sequence[ShownCluster], reading: _Reading, *, blocks: bool) -> None:
     from ipamc.report import utilisation
-    from ipamc.report.show import csv, prometheus
 
     if output == "json":
         records = list(map(utilisation.record, found))
         show_record({"version": utilisation.VERSION, **reading.source.record(), "clusters": records})
     elif output == "csv":
-        show_csv(csv.blocks(found) if blocks else csv.pools(found))
+        show_csv(utilisation.blocks_csv(found) if blocks else utilisation.pools_csv(found))
     else:
-        show(prometheus.render(found))
+        show(utilisation.prometheus(found))
 
 
 def _write_aggregates(
     output: str, found: Sequence[ClusterAggregates], match: str, at: Mapping[str, object]
 ) -> None:
-    from ipamc.report.aggregates import FORMATS, VERSION, record, render
+    from ipamc.report.prefixes import FORMATS, VERSION, record, render
 
     if output == "json":
         show_record({"version": VERSION, **at, "clusters": list(map(record, found))})
@@ -332,7 +329,7 @@ def forecast(
 
 def _tell_runway(source: Source, pools: Sequence[str], output: str, style: str) -> int:
     """Print how long pools of these names or patterns, or all, have room; return the exit code."""
-    from ipamc.pipeline import load_cluster
+    from ipamc.pipeline import load_folder
     from ipamc.report import runway as report
     from ipamc.review.runway import runway, to_read
     from ipamc.review.shown_pools import Choice, without_match
@@ -345,7 +342,7 @@ def _tell_runway(source: Source, pools: Sequence[str], output: str, style: str) 
         for folder in source.folders:
             with problems.of(folder):
                 inputs = source.inputs(folder, rendered=False)
-                cluster, lock = load_cluster(inputs)
+                cluster, lock = load_folder(inputs)
                 past = lock_history(folder, source.record().get("at", {}).get("commit", "HEAD"))
                 today = source.day()
                 seconds = [version.second for version in past.versions]

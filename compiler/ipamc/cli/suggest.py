@@ -15,13 +15,12 @@ from ipamc.cli.terminal import progress, show, show_record
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.wording import suggestion
 from ipamc.workspace.clusters import find, parent_of
-from ipamc.workspace.neighbours import members
 from ipamc.workspace.source import Disk
 from ipamc.workspace.spaces import is_space, not_space
 
 if TYPE_CHECKING:
     from ipamc.model.cluster import Cluster, Pool
-    from ipamc.review.suggest_pool import Member
+    from ipamc.review.suggest_pool import Given, Member
 
 MOST = 100  # the most suggestions
 
@@ -126,9 +125,10 @@ def pool(  # noqa: PLR0913 - an argument for each option
 
 def _read(
     name: str | None, space: str | None, pool: str | None, problems: Problems, known: list[Member]
-) -> tuple[Cluster | None, Member | None]:
+) -> tuple[Cluster | None, Given | None]:
     """Read CLUSTER and the other clusters of its address space into `known`; return it, and the space."""
-    from ipamc.review.suggest_pool import member_of
+    from ipamc.review.suggest_pool import member_of, space_of
+    from ipamc.workspace.survey import survey_members
 
     if name and space:
         raise click.UsageError("CLUSTER has an address space of its own: omit --address-space")
@@ -145,17 +145,19 @@ def _read(
             return None, None
         mine = known[0].cluster
         space = mine.address_space
-    given = None
+    given: Given | None = None
     if space:
-        home = f"{parent_of(folders[0])}/{space}"
-        with problems.of(home):
-            given = member_of(Disk().inputs(home)) if is_space(home) else None
+        parent = parent_of(folders[0])
+        home = f"{parent}/{space}"
         names = {member.cluster.name for member in known}
-        for folder in members(folders, space):
-            with problems.of(folder):
-                found = member_of(Disk().inputs(folder))
-                if found.cluster.name not in names:
-                    known.append(found)
+        if is_space(home):
+            with problems.of(home):
+                found = space_of(Disk().inputs(home))
+                given = found if found.space.pools else None
+        members = {each.cluster for each in survey_members(home, None) if each.space in {"", space}}
+        for other in sorted(members - names):
+            with problems.of(f"{parent}/{other}"):
+                known.append(member_of(Disk().inputs(f"{parent}/{other}")))
         if not known and not problems:
             raise click.UsageError(f"no cluster names the address space {space!r}")
         known.sort(key=lambda member: member.cluster.name)

@@ -15,7 +15,7 @@ from ipamc.cli.options import Minor, assume_option, clusters_argument, jobs_opti
 from ipamc.cli.runner import ClusterRun, compiling, prepare
 from ipamc.cli.terminal import colour, progress, show, show_record
 from ipamc.model.diagnostics import Located, Refused, Severity, count
-from ipamc.report.findings.content import Checked, Failure, with_spans
+from ipamc.report.findings import Checked, Failure, with_spans
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.workers import run_all
 
@@ -62,7 +62,8 @@ def command(
         0: every test passed, or is only warned of
         1: a test failed, an input was refused, or an I/O or environment error
     """
-    from ipamc.report import tests as report
+    from ipamc.report.finding_documents import TESTS_VERSION, tests_record
+    from ipamc.report.findings import tests_text
     from ipamc.workspace.environment import today
 
     folders, day = find(clusters), today()
@@ -72,11 +73,11 @@ def command(
     if not clusters:
         done = with_idle(done)
     if output == "json":
-        records = [report.record(name_of(outcome.folder), outcome.checked) for outcome in done]
-        show_record({"version": report.VERSION, "clusters": records})
+        records = [tests_record(name_of(outcome.folder), outcome.checked) for outcome in done]
+        show_record({"version": TESTS_VERSION, "clusters": records})
     else:
         paint, tested = colour(sys.stdout), [outcome for outcome in done if outcome.checked is not None]
-        show("".join(report.text(name_of(each.folder), each.checked or (), colour=paint) for each in tested))
+        show("".join(tests_text(name_of(each.folder), each.checked or (), colour=paint) for each in tested))
     print_findings(
         list(dict.fromkeys(finding for outcome in done for finding in outcome.findings)),
         style,

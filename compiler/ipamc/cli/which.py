@@ -21,7 +21,7 @@ from ipamc.workspace.failure import EnvironmentFailure
 
 if TYPE_CHECKING:
     from ipamc.model.cidr import Block
-    from ipamc.report.holders import InputAnswer, LockAnswer
+    from ipamc.report.lock_lines import InputAnswer, LockAnswer
     from ipamc.workspace.source import Source
 
 
@@ -50,7 +50,7 @@ def command(*, target: str, output: str, style: str, **where: Any) -> int:
         0: a line of a lock has it
         1: no node has it: it is free, released, reserved, excluded or in no pool; or a lock could not be read
     """
-    from ipamc.report import holders as report
+    from ipamc.report import lock_lines as report
 
     query = parse_query(target)
     search = _Search(query, source_of(**where))
@@ -97,7 +97,7 @@ class _Search(Struct):
         from ipamc.lock.file import named
         from ipamc.lock.file_rules import row_at
         from ipamc.lock.lookup import of, over
-        from ipamc.report.holders import LockAnswer
+        from ipamc.report.lock_lines import LockAnswer
 
         name = name_of(folder)
         found = set(over(text, path, self.query.block) if self.query.block else ())
@@ -109,12 +109,12 @@ class _Search(Struct):
             )
         started: frozenset[Block] = frozenset()
         if any(row.line.in_use for row in found) and b'"mode":"multi-pool"' in text[: text.find(b"\n")]:
-            from ipamc.pipeline import load_cluster
-            from ipamc.report.utilisation import about_started
-            from ipamc.review.started import started_with
+            from ipamc.pipeline import load_folder
+            from ipamc.report.lock_lines import about_started
+            from ipamc.review.shown_pools import started_with
 
             with suppress(Refused):
-                cluster, lock = load_cluster(self.source.inputs(folder, rendered=False))
+                cluster, lock = load_folder(self.source.inputs(folder, rendered=False))
                 started = started_with(cluster, lock) & {row.line.block for row in found}
             if started:
                 self.notes.append(about_started(name, started))
@@ -133,13 +133,13 @@ class _Search(Struct):
                     yield from self._unheld(folder, block)
 
     def _unheld(self, folder: str, block: Block) -> Iterator[InputAnswer]:
-        from ipamc.pipeline import load_cluster
+        from ipamc.pipeline import load_folder
         from ipamc.read.locate import Texts
-        from ipamc.report.holders import InputAnswer
-        from ipamc.review.explain_address import explain_address
+        from ipamc.report.lock_lines import InputAnswer
+        from ipamc.review.explain_pools import explain_address
 
         inputs = self.source.inputs(folder, rendered=False)
-        some = explain_address(*load_cluster(inputs), block)
+        some = explain_address(*load_folder(inputs), block)
         texts = Texts(inputs.sources, [unheld.at for unheld in some])
         for unheld in some:
             yield InputAnswer(cluster=name_of(folder), unheld=unheld, at=texts.span(unheld.at))

@@ -94,11 +94,11 @@ def explain(inputs: Inputs, node: str, day: str) -> tuple[ExplainedNode, str, Fi
     """Return the arguments of `report.explanation`, or None if the cluster has no such node.
     They are the explanation, the lock's path, and the function that locates a field. Raises Refused.
     """
-    from ipamc.pipeline import load_cluster, texts_of
+    from ipamc.pipeline import load_folder, texts_of
     from ipamc.read.locate import Texts
     from ipamc.review.explain_node import explain_node
 
-    found = explain_node(*load_cluster(inputs), node, day)
+    found = explain_node(*load_folder(inputs), node, day)
     if found is None:
         return None
     places = [

@@ -9,13 +9,12 @@ from msgspec.structs import replace
 
 from ipamc.importing import calico
 from ipamc.importing import import_rules as rules
-from ipamc.importing.accounted import account
 from ipamc.importing.calico import calico_rules
 from ipamc.importing.cilium import about_nodes, draft_of
 from ipamc.importing.clustercidr import draft as draft_of_cluster_cidrs
 from ipamc.importing.clustercidr import is_cluster_cidr
 from ipamc.importing.draft import Draft, PoolRange
-from ipamc.importing.facts import Facts, facts_of
+from ipamc.importing.facts import Facts, account, facts_of
 from ipamc.importing.files import (
     CILIUM_NODES,
     CLUSTER,
@@ -29,9 +28,9 @@ from ipamc.importing.files import (
     pools_text,
 )
 from ipamc.model.cidr import Block
-from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can
-from ipamc.model.cluster import CILIUM_MODES, ManagedBy, Mode, OperatorRole, Version
+from ipamc.model.cluster import ManagedBy, Mode, OperatorRole, Version
 from ipamc.model.diagnostics import Diagnostic, Log, Refused
 from ipamc.model.dump import Dump
 from ipamc.model.wording import shown
@@ -115,7 +114,7 @@ def _unknown(dump: Dump, facts: Facts, options: Options) -> Iterator[Diagnostic]
         problem = "--distinct is for a cluster that Calico serves, and the dump has no blocks of Calico alone"
         way_out = "import it without --distinct; later: ipamc runbook CLUSTER --change new-range"
         yield calico_rules.not_distinct(dump.at, problem, way_out)
-    modes = [mode.value for mode in CILIUM_MODES]
+    modes = [mode.value for mode in Mode]
     at = facts.config_at or dump.at
     if not facts.mode:
         tells = is_cluster_cidr(dump) or calico.uses_pod_cidrs(dump)

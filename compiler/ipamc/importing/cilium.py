@@ -14,12 +14,13 @@ from ipamc.importing.facts import Facts
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.cilium.flags import parse_cidrs, parse_size
-from ipamc.model.cluster import Mode, Node, OperatorRole
+from ipamc.model.cluster import Mode, OperatorRole
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump
 from ipamc.model.evidence import waits
+from ipamc.model.node import Node
 from ipamc.model.wording import shown
-from ipamc.read.dump.managed import Offering
+from ipamc.read.dump.programs import Offering
 from ipamc.read.rules import unreadable
 
 OUTSIDE = "outside"  # the name of the pool for blocks outside the configured ranges

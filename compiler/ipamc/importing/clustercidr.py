@@ -17,7 +17,7 @@ from ipamc.model.cidr import BITS, Block, CidrError
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Span
 from ipamc.model.dump import Dump, SeenObject
-from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.expression import SelectorError
 from ipamc.model.selector.selector import EVERY, Selector, parse_node_selector
 from ipamc.read.values import ForeignMetadata
 
@@ -118,28 +118,25 @@ def _read(dump: Dump) -> tuple[list[_ClusterCidr], list[Diagnostic]]:
     for item in items:
         try:
             one = _cluster_cidr(item, found)
-        except (msgspec.ValidationError, CidrError, SelectorError, _NoRangeError) as problem:
+        except (msgspec.ValidationError, CidrError, SelectorError) as problem:
             found.append(rules.cluster_cidr_unreadable(item.at, f"ClusterCIDR {item.name}", str(problem)))
         else:
             read.setdefault(one.name, one)
     return list(read.values()), found
 
 
-class _NoRangeError(ValueError):
-    """A ClusterCIDR without a range, or with more host bits than its range."""
-
-
 def _cluster_cidr(item: SeenObject, notes: list[Diagnostic]) -> _ClusterCidr:
-    """Return a ClusterCIDR (`notes`: see `cidr_of`). Raises CidrError, SelectorError, _NoRangeError."""
+    """Return a ClusterCIDR (`notes`: see `cidr_of`). Raises CidrError, SelectorError, ValidationError."""
     raw = msgspec.convert(dict(item.value), _Raw)
     spec = raw.spec
     ranges = {family: cidr_of(item, text, notes) for family, text in ((4, spec.ipv4), (6, spec.ipv6)) if text}
     sizes = {family: BITS[family] - spec.per_node_host_bits for family in ranges}
     if not ranges:
-        raise _NoRangeError("it has no ipv4 and no ipv6")
+        raise msgspec.ValidationError("it has no ipv4 and no ipv6")
     for family, block in ranges.items():
         if block.family != family or not block.prefix <= sizes[family] <= BITS[family]:
-            raise _NoRangeError(f"{block} has no block of {spec.per_node_host_bits} host bits of IPv{family}")
+            problem = f"{block} has no block of {spec.per_node_host_bits} host bits of IPv{family}"
+            raise msgspec.ValidationError(problem)
     return _ClusterCidr(
         name=item.name,
         ranges=ranges,

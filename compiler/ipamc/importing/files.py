@@ -18,9 +18,10 @@ from ipamc.importing.facts import Facts
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import Address, Block, OverlapIndex, address_text
 from ipamc.model.cilium.versions import text as version_text
-from ipamc.model.cluster import HOSTNAME, CiliumNode, ManagedBy, Mode, Node, Version
+from ipamc.model.cluster import ManagedBy, Mode, Version
 from ipamc.model.dump import Dump
 from ipamc.model.evidence import around, waits
+from ipamc.model.node import HOSTNAME, CiliumNode, Node
 from ipamc.render.yaml import scalar
 
 CLUSTER, POOLS, NODES, CILIUM_NODES = "cluster.yaml", "ippools.yaml", "nodes.yaml", "ciliumnodes.yaml"

@@ -12,7 +12,7 @@ from ipamc.model.dump import Dump, Scalar
 from ipamc.model.wording import listing, shown, typed
 from ipamc.read.dump.machines import COMMAND as MACHINES
 from ipamc.read.dump.machines import Machine
-from ipamc.read.dump.managed import Offering
+from ipamc.read.dump.programs import Offering
 from ipamc.read.rules import DUMP
 
 GIVERS = {

@@ -30,7 +30,7 @@ from ipamc.model.diagnostics import (
     note,
     warning,
 )
-from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.expression import SelectorError
 from ipamc.model.selector.label_syntax import label_value_problem, subdomain_problem
 from ipamc.model.selector.selector import parse_calico
 from ipamc.model.wording import shown

@@ -12,9 +12,8 @@ from msgspec.structs import replace
 
 from ipamc.importing import calico
 from ipamc.importing import import_rules as rules
-from ipamc.importing.accounted import account
 from ipamc.importing.draft import Blocks, PoolRange
-from ipamc.importing.facts import facts_of
+from ipamc.importing.facts import account, facts_of
 from ipamc.importing.files import (
     CILIUM_NODES,
     LABELS,
@@ -26,10 +25,11 @@ from ipamc.importing.files import (
     planned_fields,
 )
 from ipamc.model.cidr import address_text
-from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Node
+from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import At, Diagnostic, Log
 from ipamc.model.dump import Dump
 from ipamc.model.evidence import Evidence
+from ipamc.model.node import HOSTNAME, Node
 from ipamc.model.selector.selector import find_keys
 from ipamc.read.node_names import less
 

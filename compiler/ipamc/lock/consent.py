@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ipamc.lock.file import first_shards, line_at
 from ipamc.model.cidr import BITS, Block, CidrError, parse_address, parse_block
-from ipamc.model.cluster import Cluster
+from ipamc.model.cluster import AddressSpace, Scheme
 from ipamc.model.diagnostics import Diagnostic, Related, Span, error, names
 from ipamc.model.lock import Consent, Line, Lock, Scope, State
 from ipamc.model.pool_words import terms
@@ -57,7 +57,7 @@ def _scope(text: str, *, pools: bool) -> Scope:
         return Scope(text=text, node=text)
 
 
-def apply_consent(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock, list[Diagnostic]]:
+def apply_consent(cluster: Scheme, lock: Lock, consent: Consent) -> tuple[Lock, list[Diagnostic]]:
     """Return the lock with nodes renamed, lines released, shards grown. O(lines) per rename and release."""
     found: list[Diagnostic] = []
     lines = lock.lines
@@ -105,12 +105,14 @@ def did_you_mean(scope: Scope, lines: Sequence[Line]) -> str:
 
 
 def rename_refused(
-    cluster: Cluster, lock: Lock, lines: Iterable[Line], old: str, new: str
+    cluster: Scheme, lock: Lock, lines: Iterable[Line], old: str, new: str
 ) -> Iterator[Diagnostic]:
     """IPC0430: `--rename OLD=NEW` hands a dead node's lines to its replacement."""
-    parts = new.split("/") if cluster.is_space else [new]
+    parts = new.split("/") if isinstance(cluster, AddressSpace) else [new]
     problem = next(filter(None, map(subdomain_problem, parts)), None)
-    if problem := problem or ("is not CLUSTER/POOL" if cluster.is_space and len(parts) < 2 else ""):
+    if problem := problem or (
+        "is not CLUSTER/POOL" if isinstance(cluster, AddressSpace) and len(parts) < 2 else ""
+    ):
         words = terms(cluster)
         fix = f"write the name of the new {words.unit} as it is {words.listed}"
         message = f"{shown(new)} is no name of a {words.unit}: it {problem}"

@@ -17,7 +17,7 @@ from ipamc.lock import file_rules as rules
 from ipamc.lock import record
 from ipamc.model.address_sets import by_block, disjoint
 from ipamc.model.cidr import CidrError
-from ipamc.model.cluster import Cluster, Mode
+from ipamc.model.cluster import LOCK_MODES, LockMode, Mode, Scheme, SpaceMode
 from ipamc.model.diagnostics import MOST, At, Diagnostic, Span
 from ipamc.model.lock import Consent, Line, Lock
 from ipamc.model.wording import shown
@@ -51,7 +51,7 @@ def mode_of(text: bytes | None) -> str:
 
 
 def load(
-    text: bytes | None, path: str, cluster: Cluster, consent: Consent, *, rendered: bool
+    text: bytes | None, path: str, cluster: Scheme, consent: Consent, *, rendered: bool
 ) -> tuple[Lock, list[Diagnostic]]:
     """Read a cluster's lock; without one return an empty one, and beside `rendered` a finding. O(n log n)."""
     shards = first_shards(len(cluster.nodes), cluster.shard_size)
@@ -72,7 +72,7 @@ def load(
 def parse(text: bytes, path: str) -> tuple[Lock | None, list[Diagnostic]]:
     """Read a lock without its cluster, as strictly as `load`; None without a readable header. O(n log n)."""
     head, found = _header(_first_row(text), path, empty=not text.strip())
-    return (None, found) if head is None else _body(head, text, path, Mode(head.mode))
+    return (None, found) if head is None else _body(head, text, path, LOCK_MODES[head.mode])
 
 
 def skim(text: bytes, cluster: str) -> list[record.Record] | None:
@@ -96,7 +96,7 @@ def _header(row: bytes, path: str, *, empty: bool) -> tuple[record.Header | None
         return None, [rules.lock_unreadable(path, 1, row, _header_problem(row))]
     if head.lock != rules.FORMAT:
         return None, [rules.newer_format(path, row, head.lock)]
-    if head.mode not in set(Mode):
+    if head.mode not in LOCK_MODES:
         problem = f"mode {shown(head.mode)} is unknown"
     elif head.shards < 1 or head.shards & (head.shards - 1):
         problem = f"shard count {head.shards} is not a power of two"
@@ -111,7 +111,7 @@ def _first_row(text: bytes) -> bytes:
     return text.partition(b"\n")[0]
 
 
-def _body(head: record.Header, text: bytes, path: str, mode: Mode) -> tuple[Lock, list[Diagnostic]]:
+def _body(head: record.Header, text: bytes, path: str, mode: LockMode) -> tuple[Lock, list[Diagnostic]]:
     """Read the lines below the header; check them by the rules of `mode`."""
     lines = _sound_lines(head, text)
     found: list[Diagnostic] = []
@@ -127,7 +127,7 @@ def _sound_lines(head: record.Header, text: bytes) -> list[Line] | None:
     """Return the lines of a lock without findings; None if there may be one.
     Records are decoded and encoded all at once: row by row, 100,000 lines took more than twice as long.
     """
-    header = record.encode_header(head.cluster, Mode(head.mode), head.shards)
+    header = record.encode_header(head.cluster, LOCK_MODES[head.mode], head.shards)
     if not text.startswith(header) or not text.endswith(b"\n"):
         return None
     body = text[len(header) :]
@@ -138,25 +138,25 @@ def _sound_lines(head: record.Header, text: bytes) -> list[Line] | None:
         lines = list(map(record.line_of, records))
     except ValueError:  # msgspec's errors and CidrErrors are ValueErrors
         return None
-    if head.mode != Mode.SPACE and body.count(b"/") != len(lines):
+    if head.mode != SpaceMode.SPACE and body.count(b"/") != len(lines):
         return None  # a node with the name of a pool of a cluster
     blocks = [line.block for line in lines]
     pairs = zip(blocks, records, strict=True)
     canonical = all(block.family == 4 or str(block) == each.block for block, each in pairs)
     in_order = sorted(blocks) == blocks and disjoint(blocks)
-    return lines if canonical and in_order and not rules.has_two_held(lines, Mode(head.mode)) else None
+    return lines if canonical and in_order and not rules.has_two_held(lines, LOCK_MODES[head.mode]) else None
 
 
 def _lines_and_findings(head: record.Header, text: bytes, path: str) -> tuple[list[Line], list[Diagnostic]]:
     """Read the lines row by row; return the lines and the errors in them."""
     rows = text.split(b"\n")
-    lines, found = _records(rows, path, Mode(head.mode))
+    lines, found = _records(rows, path, LOCK_MODES[head.mode])
     if not found:
         # Several blocks per node are valid in their mode; `check_mode_change` refuses the other mode.
         found += islice(rules.overlapping_lines(lines, path, rows), MOST)
-        found += islice(rules.two_held(lines, path, rows, Mode(head.mode)), MOST)
+        found += islice(rules.two_held(lines, path, rows, LOCK_MODES[head.mode]), MOST)
     written = [line for _, line in lines]
-    lock = Lock(cluster=head.cluster, mode=Mode(head.mode), shards=head.shards, lines=tuple(written))
+    lock = Lock(cluster=head.cluster, mode=LOCK_MODES[head.mode], shards=head.shards, lines=tuple(written))
     canonical = b"" if found else dumps(lock).encode()
     if not found and canonical != text:
         wanted = canonical.split(b"\n")
@@ -198,7 +198,7 @@ def _header_problem(row: bytes) -> str:
     return "the header is not readable"
 
 
-def _records(rows: list[bytes], path: str, mode: Mode) -> tuple[list[tuple[int, Line]], list[Diagnostic]]:
+def _records(rows: list[bytes], path: str, mode: LockMode) -> tuple[list[tuple[int, Line]], list[Diagnostic]]:
     lines: list[tuple[int, Line]] = []
     found: list[Diagnostic] = []
     read = record.RECORD.decode
@@ -207,7 +207,7 @@ def _records(rows: list[bytes], path: str, mode: Mode) -> tuple[list[tuple[int, 
         found.append(rules.lock_unreadable(path, len(rows), rows[-1], problem))
     for number, row in enumerate(rows[1:-1], 2):
         try:
-            lines.append((number, record.line_of(read(row), of_pools=mode is Mode.SPACE)))
+            lines.append((number, record.line_of(read(row), of_pools=mode is SpaceMode.SPACE)))
         except ValueError as cause:  # msgspec's errors and CidrErrors are ValueErrors
             found.append(rules.lock_unreadable(path, number, row, _record_problem(cause)))
             if len(found) >= MOST:

@@ -8,7 +8,7 @@ from json import dumps
 from shlex import quote
 
 from ipamc.model.address_sets import overlaps
-from ipamc.model.cluster import Cluster, Mode
+from ipamc.model.cluster import LOCK_MODES, LockMode, Scheme
 from ipamc.model.diagnostics import Diagnostic, Related, Span, error
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.wording import shown
@@ -70,7 +70,7 @@ def newer_format(path: str, row: bytes, found: int) -> Diagnostic:
     return error("IPC0404", row_at(path, 1, row, found), message, help=fix)
 
 
-def foreign_lock(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnostic:
+def foreign_lock(path: str, row: bytes, found: str, cluster: Scheme) -> Diagnostic:
     """IPC0405: the lock is this cluster's own."""
     theirs, ours = (f'"cluster":{dumps(name)}' for name in (found, cluster.name))
     message = f"this is the lock of cluster {shown(found)}, not of {cluster.name!r}"
@@ -87,24 +87,24 @@ def keeps_blocks(old: str, new: str) -> bool:
     return old != new and old in {*ways, "crd"} and new in {*ways, "multi-pool"}
 
 
-def empty_nodes(cluster: Cluster) -> frozenset[str]:
+def empty_nodes(cluster: Scheme) -> frozenset[str]:
     """Return the names of the nodes on which no pod can run."""
     return frozenset(node.name for node in cluster.nodes if not cluster.may_run(node))
 
 
-def lost_blocks(lock: Lock, cluster: Cluster, old: str, new: str) -> list[Line]:
+def lost_blocks(lock: Lock, cluster: Scheme, old: str, new: str) -> list[Line]:
     """Return the lines that their nodes cannot keep in a change of mode; one of a family is kept at best."""
     lines = [line for line in lock.lines if line.state in {State.HELD, State.PENDING}]
     number = Counter((line.node, line.block.family, line.state) for line in lines)
     several = {line for line in lines if number[line.node, line.block.family, line.state] > 1}
-    of_empty = several if Mode(new).one_block else ()  # nobody uses the blocks of an empty node
+    of_empty = several if LOCK_MODES[new].one_block else ()  # nobody uses the blocks of an empty node
     # A mode with one block gave no others: further lines of its nodes are new.
-    of_running = (set() if Mode(old).one_block else several) if keeps_blocks(old, new) else set(lines)
+    of_running = (set() if LOCK_MODES[old].one_block else several) if keeps_blocks(old, new) else set(lines)
     empty = empty_nodes(cluster)
     return [line for line in lines if line in (of_empty if line.node in empty else of_running)]
 
 
-def other_mode(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnostic:
+def other_mode(path: str, row: bytes, found: str, cluster: Scheme) -> Diagnostic:
     """IPC0406: the lock was made for the mode that the Cluster names."""
     way_out = "; ipamc explain IPC0543 tells why"
     if keeps_blocks(found, cluster.mode):
@@ -135,7 +135,7 @@ def overlapping_lines(lines: list[Numbered], path: str, rows: list[bytes]) -> It
         yield _two_lines("IPC0407", message, inside, around, path, rows)
 
 
-def two_held(lines: Iterable[Numbered], path: str, rows: list[bytes], mode: Mode) -> Iterator[Diagnostic]:
+def two_held(lines: Iterable[Numbered], path: str, rows: list[bytes], mode: LockMode) -> Iterator[Diagnostic]:
     """IPC0408: a node has one held line a family where the mode gives it one block."""
     seen: dict[tuple[str, int, State], Numbered] = {}
     for number, line in lines if mode.one_block else ():
@@ -146,7 +146,7 @@ def two_held(lines: Iterable[Numbered], path: str, rows: list[bytes], mode: Mode
             yield _two_lines("IPC0408", f"node {line.node} has {two}", (number, line), before, path, rows)
 
 
-def has_two_held(lines: Sequence[Line], mode: Mode) -> bool:
+def has_two_held(lines: Sequence[Line], mode: LockMode) -> bool:
     """Return whether `two_held` has findings about lines."""
     if not mode.one_block or len({line.node for line in lines}) == len(lines):
         return False

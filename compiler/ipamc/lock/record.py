@@ -11,7 +11,7 @@ import msgspec
 
 from ipamc.lock.file_rules import FORMAT
 from ipamc.model.cidr import cidr_texts, parse_block, part
-from ipamc.model.cluster import Mode
+from ipamc.model.cluster import LockMode
 from ipamc.model.lock import Line, State
 from ipamc.model.wording import shown
 
@@ -61,7 +61,7 @@ _RECORDS = msgspec.json.Decoder(list[Record])
 _ENCODER = msgspec.json.Encoder()
 
 
-def encode_header(cluster: str, mode: Mode, shards: int) -> bytes:
+def encode_header(cluster: str, mode: LockMode, shards: int) -> bytes:
     """Return the canonical text of the header, with its newline."""
     return _ENCODER.encode(Header(FORMAT, cluster, mode.value, shards)) + b"\n"
 

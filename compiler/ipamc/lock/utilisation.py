@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ipamc.model.address_sets import addresses_taken, blocks_over, gaps, lines_over, outermost
 from ipamc.model.cidr import BITS, Block, Range
-from ipamc.model.cluster import Cluster, Pool, PoolFamily
+from ipamc.model.cluster import Pool, PoolFamily, Scheme
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, Lock, State
 
@@ -56,7 +56,7 @@ class PoolUse(Struct, frozen=True, kw_only=True):
     """In the order as written."""
 
 
-def utilisation(cluster: Cluster, lock: Lock) -> tuple[PoolUse, ...]:
+def utilisation(cluster: Scheme, lock: Lock) -> tuple[PoolUse, ...]:
     """Count every pool, by name, IPv4 before IPv6. Ranges and lines are disjoint. O(n log n)."""
     # The blocks of CiliumNodes without a node are occupied, and in no line.
     without_line = outermost(shown.block for shown in Evidence(cluster).without_node())

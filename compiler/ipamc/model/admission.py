@@ -19,8 +19,8 @@ ASSIGN_BETA = (1, 34)
 """The first with v1beta1 of it, off by default."""
 
 
-class Admission(Struct, frozen=True, kw_only=True):
-    """How kube-apiserver handles writes of a node's blocks, by admission policies."""
+class Admission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """`spec.admission`: how kube-apiserver handles writes of blocks. A document is decoded into it."""
 
     assign: bool = False
     """A node gets its blocks in the request that creates its Node or CiliumNode."""
@@ -47,7 +47,7 @@ def label_of(cluster: str) -> str:
 
 
 def digest(name: str) -> int:
-    """Return a stable hash of a name, as a number."""
+    """Return a stable hash of a name, as a number: the first 8 bytes of SHA-256."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
 
 

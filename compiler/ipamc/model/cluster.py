@@ -8,19 +8,16 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Literal
 
-import msgspec
 from msgspec import Struct, field
 
 from ipamc.model.admission import Admission
 from ipamc.model.assertion import Assertion
 from ipamc.model.bgp import Advertisement, PeerCluster, PeerConfig
-from ipamc.model.cidr import Address, Block, OverlapIndex, Range
-from ipamc.model.diagnostics import At, Place, Related
+from ipamc.model.cidr import Block, OverlapIndex, Range
+from ipamc.model.diagnostics import Place, Related
+from ipamc.model.node import CiliumNode, Node
 from ipamc.model.selector.selector import Selector, SelectorIndex
 from ipamc.model.space import Ask
-
-HOSTNAME = "kubernetes.io/hostname"
-"""The label that the kubelet sets to a node's host name."""
 
 Version = tuple[int, int]
 """Major and minor; compared as a tuple."""
@@ -44,17 +41,27 @@ class Mode(enum.StrEnum):
     CLUSTER_POOL = "cluster-pool"
     MULTI_POOL = "multi-pool"
     CRD = "crd"
-    SPACE = "address-space"
-    """Not Cilium's: an address space, whose nodes are pools of clusters that request ranges."""
 
     @property
     def one_block(self) -> bool:
         """Return whether a node has one block of each family: Cilium gives pods only the first one."""
-        return self in {Mode.KUBERNETES, Mode.CLUSTER_POOL, Mode.SPACE}
+        return self in {Mode.KUBERNETES, Mode.CLUSTER_POOL}
 
 
-CILIUM_MODES = tuple(mode for mode in Mode if mode is not Mode.SPACE)
-"""The modes that a Cluster can have."""
+class SpaceMode(enum.StrEnum):
+    """The mode of the lock of an address space, in which a range has one block of each family."""
+
+    SPACE = "address-space"
+
+    @property
+    def one_block(self) -> bool:
+        """Return whether a range has one block of each family: it has."""
+        return True
+
+
+LockMode = Mode | SpaceMode
+LOCK_MODES: Mapping[str, LockMode] = {mode.value: mode for mode in (*Mode, *SpaceMode)}
+"""The modes that a lock can have, by their text in its header."""
 
 
 class Dialect(enum.StrEnum):
@@ -193,81 +200,6 @@ class Pool(Struct, frozen=True, kw_only=True, dict=True):
         return OverlapIndex(self.reserved, attrgetter("block"))
 
 
-class Node(msgspec.Struct, frozen=True, gc=False):
-    """A node, of the inventory or of a dump. A Struct, because there are 100,000 of them."""
-
-    name: str
-    labels: dict[str, str]
-    at: At
-    """The node's item or document."""
-    uid: str = ""
-    pod_cidrs: tuple[Block, ...] = ()
-    """`spec.podCIDRs`, in its order."""
-    max_pods: int = 0  # 0: unknown
-    planned: bool = False
-    internal_ips: tuple[Address, ...] = ()
-    """Each address of type InternalIP."""
-    live: bool = False
-    """True for a `v1 Node` as the apiserver prints it, False for an entry of a NodeInventory."""
-    ready: bool = False
-    """The kubelet reports it as ready."""
-    agent_ran: bool = False
-    """It has the annotations of Cilium's agent, or the condition CiliumIsUp."""
-    annotated: tuple[Block, ...] = ()
-    """The blocks in Cilium's annotations, IPv4 first."""
-    pod_ips: tuple[Address, ...] = ()
-    """From a NodeInventory: addresses of its pods outside the blocks that its objects show."""
-    annotations: Mapping[str, str] = {}
-    """Only those of Cilium and Calico."""
-    kubelet: str = ""
-    """`status.nodeInfo.kubeletVersion`. This field and the next ones are only set from dumps."""
-    provider_id: str = ""  # `spec.providerID`: `SCHEME://...`
-    unschedulable: bool = False
-    deleting: bool = False
-    pattern: str = ""
-    """For an entry of a NodeInventory with several nodes, which share `at`: its `names`."""
-    unreadable: tuple[str, ...] = ()  # texts of `pod_cidrs` that are no CIDR
-
-    @property
-    def hostname(self) -> str:
-        """Return the label `kubernetes.io/hostname`; without it the name, which the label will have."""
-        return self.labels.get(HOSTNAME, self.name)
-
-    @property
-    def running(self) -> bool:
-        """Return whether pods may run on the node. podCIDRs prove nothing: another program sets them."""
-        return self.ready or self.agent_ran or bool(self.pod_ips)
-
-
-class CiliumNode(msgspec.Struct, frozen=True, gc=False):
-    """A `cilium.io/v2 CiliumNode`: evidence of a node's blocks, in the input or in a dump."""
-
-    name: str
-    at: At
-    blocks: tuple[Block, ...] = ()
-    """`spec.ipam.podCIDRs`, in its order."""
-    allocated: tuple[tuple[Block, str], ...] = ()
-    """`spec.ipam.pools.allocated` (multi-pool mode) as (block, pool), in its order."""
-    requested: tuple[tuple[str, int, int], ...] = ()
-    """`spec.ipam.pools.requested` as (pool, addresses of IPv4, addresses of IPv6)."""
-    addresses: tuple[Block, ...] = ()
-    """The single addresses of `spec.ipam.pool` (crd mode) as the fewest aligned blocks, by address."""
-    used: tuple[Address, ...] = ()
-    """The keys of `status.ipam.used` (crd mode)."""
-    internal_ips: tuple[Address, ...] = ()
-    """`spec.addresses` of type CiliumInternalIP: in the block that the agent had when it started."""
-    health_ips: tuple[Address, ...] = ()
-    """`spec.health` and `spec.ingress`: in the same block."""
-    node_ips: tuple[Address, ...] = ()
-    """`spec.addresses` of type InternalIP."""
-    owner_uid: str = ""
-    """The uid of the Node that owns it; "" without an owner: no agent has written the object."""
-    error: str = ""
-    """`status.ipam.operator-status.error`."""
-    deleting: bool = False
-    unreadable: tuple[tuple[str, str], ...] = ()  # (text, pool) of its blocks that are no CIDR
-
-
 class Masquerade(Struct, frozen=True, kw_only=True):
     """`spec.cilium.masquerade`: the settings of masquerading that are rendered."""
 
@@ -279,30 +211,11 @@ class Masquerade(Struct, frozen=True, kw_only=True):
     only_default_pool: bool = False  # multi-pool mode; pods of other pools keep their addresses
 
 
-class Cluster(Struct, frozen=True, kw_only=True, dict=True):
-    """Everything that was read, with defaults filled in."""
+class Scheme(Struct, frozen=True, kw_only=True, dict=True):
+    """What blocks are placed for: the nodes of a cluster, or the ranges that pools request from a space."""
 
     name: str
     at: Place
-    cilium: Version
-    """The minor whose behaviour is assumed."""
-    written: Version | None = None
-    """The minor in the document, if it is unknown and `cilium` is assumed instead."""
-    assume: Version | None = None
-    """The minor to assume for an unknown newer one, if the document sets it; `taken_for` applies it."""
-    managed_by: ManagedBy
-    namespace: str = "kube-system"
-    routing_mode: RoutingMode | Literal[""] = ""
-    """Empty: unknown, so its rules are not checked."""
-    native_routing: Range | None = None
-    masquerade: Masquerade | None = None  # None: masquerading is not rendered
-    kubernetes: Version | None = None
-    mode: Mode
-    operator: OperatorRole = "bystander"
-    """Applies only in cluster-pool mode; use `operator_adopts` or `bystander`."""
-    pinning: Pinning = "pool"
-    """Applies only in multi-pool mode; use `own_pools` or `shared_pools`."""
-    auto_create: tuple[str, ...] = ()
     families: tuple[int, ...] = (4,)
     """The first is the primary family."""
     excluded: tuple[Range, ...] = ()
@@ -311,20 +224,11 @@ class Cluster(Struct, frozen=True, kw_only=True, dict=True):
     unpooled: Unpooled = "refuse"
     quarantine_days: int | None = 7  # None: never
     budget_leave: int = 5  # percent
-    bgp: Bgp = "none"
-    advertisements: tuple[Advertisement, ...] = ()
-    """`bgpAdvertisements`, and those of the input; by name."""
-    peer_configs: tuple[PeerConfig, ...] = ()
-    peer_clusters: tuple[PeerCluster, ...] = ()
-    address_space: str = ""
-    cluster_id: int = 0  # of ClusterMesh, like `mesh_name`; 0: not set
-    mesh_name: str = ""
     labels: Mapping[str, str] = {}  # of the document
-    asks: Mapping[str, Mapping[int, int]] = {}  # of an address space: prefix lengths by node and family
+    address_space: str = ""
+    """The address space of which the addresses are; "" for none, and for an address space."""
     patch_nodes: PatchNodes = "none"
     shard_size: int = 250
-    node_objects: NodeObjects = "guarded"
-    admission: Admission = Admission()
     pools: tuple[Pool, ...] = ()
     nodes: tuple[Node, ...] = ()
     cilium_nodes: tuple[CiliumNode, ...] = ()
@@ -335,33 +239,37 @@ class Cluster(Struct, frozen=True, kw_only=True, dict=True):
     """In order of file and place; empty if the cluster was not read for a compile."""
 
     @property
-    def is_space(self) -> bool:
-        """Return whether this is an address space, whose nodes are pools of clusters."""
-        return self.mode is Mode.SPACE
+    def mode(self) -> LockMode:
+        """Return the mode that the lock has."""
+        return SpaceMode.SPACE
 
     @property
     def own_pools(self) -> bool:
         """Return whether each node has CiliumPodIPPools of its own (multi-pool mode, `pinning: node`)."""
-        return self.mode is Mode.MULTI_POOL and self.pinning == "node"
+        return False
 
     @property
     def shared_pools(self) -> bool:
         """Return whether nodes share CiliumPodIPPools, so that the operator chooses their blocks."""
-        return self.mode is Mode.MULTI_POOL and self.pinning != "node"
+        return False
 
     @property
     def operator_adopts(self) -> bool:
         """Return whether Cilium's operator gives blocks of `unlisted` pools to other nodes."""
-        return self.mode is Mode.CLUSTER_POOL and self.operator == "adopt"
+        return False
 
     @property
-    def bystander(self) -> bool:
-        """Return whether Cilium's operator must hand out nothing in cluster-pool mode."""
-        return self.mode is Mode.CLUSTER_POOL and self.operator == "bystander"
+    def assigns(self) -> bool:
+        """Return whether admission gives nodes their blocks when they join."""
+        return False
 
     def may_run(self, node: Node) -> bool:
         """Return whether pods may run on a node: if admission gives blocks, even on a planned one."""
-        return not node.planned or self.admission.assign
+        return not node.planned or self.assigns
+
+    def families_of(self, node: str) -> tuple[int, ...]:  # noqa: ARG002 - of a space, by node
+        """Return the families in which a node has blocks."""
+        return self.families
 
     def excluded_over(self, block: Block) -> Range | None:
         """Return the first excluded CIDR, as written, that shares an address with a block, or None."""
@@ -393,6 +301,75 @@ class Cluster(Struct, frozen=True, kw_only=True, dict=True):
     def mode_here(self) -> Related:
         """Return the place of the mode, as a related place of a finding."""
         return Related(self.field("spec", "ipam", "mode"), "the mode is set here")
+
+
+class AddressSpace(Scheme, frozen=True, kw_only=True, dict=True):
+    """Ranges for clusters: its nodes are ranges that pools of clusters request."""
+
+    asks: Mapping[str, Mapping[int, int]] = {}
+    """Prefix lengths by node and family."""
+
+    def families_of(self, node: str) -> tuple[int, ...]:
+        """Return the requested families."""
+        return tuple(self.asks[node])
+
+
+class Cluster(Scheme, frozen=True, kw_only=True, dict=True):
+    """Everything that was read of a cluster, with defaults filled in."""
+
+    cilium: Version
+    """The minor whose behaviour is assumed."""
+    written: Version | None = None
+    """The minor in the document, if it is unknown and `cilium` is assumed instead."""
+    assume: Version | None = None
+    """The minor to assume for an unknown newer one, if the document sets it; `taken_for` applies it."""
+    managed_by: ManagedBy
+    namespace: str = "kube-system"
+    routing_mode: RoutingMode | Literal[""] = ""
+    """Empty: unknown, so its rules are not checked."""
+    native_routing: Range | None = None
+    masquerade: Masquerade | None = None  # None: masquerading is not rendered
+    kubernetes: Version | None = None
+    mode: Mode
+    operator: OperatorRole = "bystander"
+    """Applies only in cluster-pool mode; use `operator_adopts` or `bystander`."""
+    pinning: Pinning = "pool"
+    """Applies only in multi-pool mode; use `own_pools` or `shared_pools`."""
+    auto_create: tuple[str, ...] = ()
+    bgp: Bgp = "none"
+    advertisements: tuple[Advertisement, ...] = ()
+    """`bgpAdvertisements`, and those of the input; by name."""
+    peer_configs: tuple[PeerConfig, ...] = ()
+    peer_clusters: tuple[PeerCluster, ...] = ()
+    cluster_id: int = 0  # of ClusterMesh, like `mesh_name`; 0: not set
+    mesh_name: str = ""
+    node_objects: NodeObjects = "guarded"
+    admission: Admission = Admission()
+
+    @property
+    def own_pools(self) -> bool:
+        """See `Scheme`."""
+        return self.mode is Mode.MULTI_POOL and self.pinning == "node"
+
+    @property
+    def shared_pools(self) -> bool:
+        """Return whether nodes share CiliumPodIPPools, so that the operator chooses their blocks."""
+        return self.mode is Mode.MULTI_POOL and self.pinning != "node"
+
+    @property
+    def operator_adopts(self) -> bool:
+        """Return whether Cilium's operator gives blocks of `unlisted` pools to other nodes."""
+        return self.mode is Mode.CLUSTER_POOL and self.operator == "adopt"
+
+    @property
+    def bystander(self) -> bool:
+        """Return whether Cilium's operator must hand out nothing in cluster-pool mode."""
+        return self.mode is Mode.CLUSTER_POOL and self.operator == "bystander"
+
+    @property
+    def assigns(self) -> bool:
+        """See `Scheme`."""
+        return self.admission.assign
 
     @property
     def version_here(self) -> Related:

@@ -1,4 +1,5 @@
-"""A running cluster as a dump of `kubectl get` shows it: audit, import and resize compare it with git.
+"""A running cluster: a dump of `kubectl get`, which audit, import and resize compare with git; routers'
+tables.
 
 A dump may be years old, or written by hand: unreadable CIDRs and addresses are omitted, with a finding. The
 structs are small, because a dump has 150,000 pods.
@@ -14,9 +15,10 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct, field
 
-from ipamc.model.cidr import Address, Block
-from ipamc.model.cluster import CiliumNode, Cluster, Node
+from ipamc.model.cidr import BITS, Address, Block, address_text
+from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Span
+from ipamc.model.node import CiliumNode, Node
 
 SLACK = 600
 """Seconds by which a dump may be older than a commit: kubelets write each five minutes; clocks differ."""
@@ -231,3 +233,46 @@ class Dump(Struct, frozen=True, kw_only=True, dict=True):
         """Return one of `others`; without a namespace the first of that name; None if there is none."""
         named = (item for item in self.others if item.kind == kind and item.name == name)
         return next((item for item in named if namespace in {"", item.namespace}), None)
+
+
+class Route(Struct, frozen=True, gc=False):
+    """One route to a prefix: a router may have several. There are as many as a router prints."""
+
+    block: Block
+    hop: Address | None = None
+    """The next hop; None if the network is connected, or the router drops the packets."""
+    used: bool = True
+    """The router uses this route; False for a path that was not selected."""
+    drops: bool = False
+    """The router drops the packets: blackhole, unreachable, prohibit, reject."""
+    line: int = 0
+    """The line in the file, from 1; 0 in JSON, where it is searched only for a finding."""
+
+
+class Table(Struct, frozen=True, kw_only=True, dict=True):
+    """The routes that one router printed."""
+
+    path: str
+    text: str
+    routes: tuple[Route, ...]
+    """In the order of the file."""
+    unread: tuple[int, ...] = ()
+    """Lines with a prefix that could not be read."""
+
+    @cached_property
+    def families(self) -> frozenset[int]:
+        """Return the families with a route."""
+        return frozenset(route.block.family for route in self.routes)
+
+    def at(self, route: Route) -> Span:
+        """Return the place of a route. O(text) in JSON: only findings need it."""
+        if route.line:
+            return Span(self.path, route.line, 1, 1)
+        family, first, prefix = route.block
+        single = [address_text(family, first)] if prefix == BITS[family] else []
+        found = (self.text.find(f'"{name}"') for name in (str(route.block), *single))
+        start = next((place for place in found if place >= 0), -1)
+        if start < 0:
+            return Span(self.path)
+        column = start - self.text.rfind("\n", 0, start)
+        return Span(self.path, self.text.count("\n", 0, start) + 1, column, column)

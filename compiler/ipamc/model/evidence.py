@@ -16,9 +16,10 @@ from functools import cached_property
 
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import BITS, Address, Block, single
-from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node
+from ipamc.model.cluster import Mode, Scheme
 from ipamc.model.diagnostics import At
 from ipamc.model.lock import Line
+from ipamc.model.node import CiliumNode, Node
 from ipamc.model.ownership import HAS, OwnershipRules, RangeIndex
 from ipamc.model.plan import ShownBlock
 
@@ -38,7 +39,7 @@ def waits(node: Node, seen: CiliumNode | None) -> bool:
 class Evidence:
     """The blocks that Nodes and CiliumNodes show, and the addresses in use."""
 
-    def __init__(self, cluster: Cluster, lines: Iterable[Line] = ()) -> None:
+    def __init__(self, cluster: Scheme, lines: Iterable[Line] = ()) -> None:
         """Read the blocks that a cluster shows, to compare them with `lines`."""
         self._cluster = cluster
         self._lines = lines

@@ -14,9 +14,10 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from ipamc.model.cidr import BITS, Address, Block, OverlapIndex, Range, address_text
-from ipamc.model.cluster import Cluster, Mode, Node, Pool, PoolFamily
+from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily, Scheme
 from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Line
+from ipamc.model.node import Node
 
 IPV6_LONGEST = 112
 """The shortest prefix of an IPv6 network: CEL has no 128-bit numbers, so the policy computes in one group."""
@@ -70,7 +71,7 @@ def networks(pool: Pool) -> str:
     return " and ".join(str(network.block) for network in pool.follows)
 
 
-def following(cluster: Cluster) -> frozenset[str]:
+def following(cluster: Scheme) -> frozenset[str]:
     """Return the names of the pools whose blocks follow the addresses of nodes."""
     return frozenset(pool.name for pool in cluster.pools if pool.follows)
 
@@ -84,7 +85,7 @@ class Followed(NamedTuple):
     block: Block
 
 
-def followed(cluster: Cluster) -> Iterator[Followed]:
+def followed(cluster: Scheme) -> Iterator[Followed]:
     """Yield the nodes with addresses in networks that pools follow, by name. O(addresses log pools).
     A CiliumNode's own InternalIPs count, too: agents write them, and the policy reads them there.
     """
@@ -109,18 +110,18 @@ def with_followed(cluster: Cluster) -> Cluster:
     return replace(cluster, pools=tuple(pools)) if pins else cluster
 
 
-def by_address(cluster: Cluster) -> frozenset[tuple[Block, str]]:
+def by_address(cluster: Scheme) -> frozenset[tuple[Block, str]]:
     """Return the blocks of the node addresses in the inventory, each with the name of its node."""
     pools = [pool for pool in cluster.pools if pool.follows]
     return frozenset((pin.block, node) for pool in pools for node, own in pool.pins.items() for pin in own)
 
 
-def given_by_address(cluster: Cluster, held: Mapping[str, Sequence[Line]]) -> frozenset[str]:
+def given_by_address(cluster: Scheme, held: Mapping[str, Sequence[Line]]) -> frozenset[str]:
     """Return the nodes whose held blocks depend on the address alone, even when they join again.
     By its name such a node could get its block with another address, while the node with its old address gets
     the same block. In multi-pool mode nothing is given by address.
     """
-    if not cluster.admission.assign or cluster.mode is Mode.MULTI_POOL:
+    if not cluster.assigns or cluster.mode is Mode.MULTI_POOL:
         return frozenset()
     own = by_address(cluster)
     names = {node for _, node in own} & held.keys()

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct, field
 
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Mode
+from ipamc.model.cluster import LockMode
 
 
 class State(enum.StrEnum):
@@ -63,7 +63,7 @@ class Lock(Struct, frozen=True, kw_only=True):
     """The blocks of all nodes: the header and the lines of the lock file."""
 
     cluster: str
-    mode: Mode
+    mode: LockMode
     shards: int
     """The shard count, a power of two."""
     lines: tuple[Line, ...] = ()

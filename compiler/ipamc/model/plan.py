@@ -12,10 +12,11 @@ import msgspec
 from msgspec import Struct, field
 
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster, Node, Pool
+from ipamc.model.cluster import Cluster, Pool, Scheme
 from ipamc.model.diagnostics import At, Diagnostic
 from ipamc.model.follows import following
 from ipamc.model.lock import Growth, Line, Lock, State
+from ipamc.model.node import Node
 
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 """An empty mapping that 100,000 values share."""
@@ -103,6 +104,13 @@ def by_place(wants: Sequence[Want]) -> tuple[dict[str, Node], dict[str, Node]]:
             for offer in want.offers[1:]:
                 further.setdefault(offer.pool.name, want.node)
     return first, further
+
+
+def pod_cidrs(cluster: Cluster, held: Sequence[Line]) -> tuple[Block, ...]:
+    """Return a node's held blocks as `spec.podCIDRs` lists them: in the order of `ipFamilies`."""
+    if len(held) == 1:
+        return (held[0].block,)
+    return tuple(line.block for family in cluster.families for line in held if line.block.family == family)
 
 
 class StaleReason(enum.Enum):
@@ -244,7 +252,7 @@ class Reconciled(Struct, frozen=True, kw_only=True):
 class Plan(Struct, frozen=True, kw_only=True):
     """The blocks of all nodes after this compile."""
 
-    cluster: Cluster
+    scheme: Scheme
     wants: tuple[Want, ...]
     """By node name."""
     lock: Lock
@@ -259,4 +267,11 @@ class Plan(Struct, frozen=True, kw_only=True):
     @property
     def decided_elsewhere(self) -> frozenset[str]:
         """Return the names of the pools that Cilium's operator, or the addresses of nodes, decide about."""
-        return self.operator_pools | following(self.cluster)
+        return self.operator_pools | following(self.scheme)
+
+    @property
+    def cluster(self) -> Cluster:
+        """Return the cluster that the plan is for. Raises TypeError for the plan of an address space."""
+        if not isinstance(self.scheme, Cluster):
+            raise TypeError(f"{self.scheme.name} is an address space")
+        return self.scheme

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from ipamc.model.address_sets import blocks_over, covers, index_around, lines_over, outermost, subtract
 from ipamc.model.cidr import Block
-from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import shown
 from ipamc.model.cluster import Cluster, Pool, PoolFamily, Version
 from ipamc.model.diagnostics import Span

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ipamc.model.cidr import BITS
-from ipamc.model.cluster import Cluster, Dialect, Mode, Pool
+from ipamc.model.cluster import AddressSpace, Dialect, Pool, Scheme, SpaceMode
 from ipamc.model.follows import networks
 from ipamc.model.lock import Lock
 
@@ -111,13 +111,13 @@ def range_for(prefix: int, blocks: int) -> int:
     return max(prefix - max(blocks - 1, 0).bit_length(), 1)
 
 
-def suggest_pool(cluster: Cluster, pool: Pool, family: int, size: int) -> str:
+def suggest_pool(cluster: Scheme, pool: Pool, family: int, size: int) -> str:
     """Return the command line that finds free space for a pool."""
     of = "" if len(cluster.families) == 1 else f" --family IPv{family}"
     return f"ipamc suggest pool {cluster.name} --pool {pool.name} --size {size}{of}"
 
 
-def more_room(cluster: Cluster, pool: Pool, family: int, size: int) -> str:
+def more_room(cluster: Scheme, pool: Pool, family: int, size: int) -> str:
     """Return how to give a pool more addresses, a range with a given prefix length.
     Pools of other dialects have one CIDR of a family. If nodes have one block, another pool with the same
     selector replaces a full one; elsewhere it would give every node more blocks.
@@ -125,7 +125,7 @@ def more_room(cluster: Cluster, pool: Pool, family: int, size: int) -> str:
     if ask := pool.families[family].ask:
         another = f"write ranges: {ask.ranges + 1} in ipv{family} of pool {pool.name}"
         return f"{another}, and let address space {ask.space} decide: ipamc compile"
-    if cluster.is_space:
+    if isinstance(cluster, AddressSpace):
         return f"add a /{size} to the cidrs of {pool.name}"
     search = f"{suggest_pool(cluster, pool, family, size)} finds a free one"
     if pool.dialect is Dialect.NATIVE:
@@ -147,14 +147,45 @@ class Terms(NamedTuple):
     home: str  # what to remove such an owner from
     selector: str  # the field that selects owners
     size: str  # the field of a prefix length
+    left: str  # what owners with blocks did that are listed no more
+    none: str  # no owner is listed
+    again: str  # how to list them again
+    keeps: str  # why a held block stays
+    gone: str  # why the block of a former owner stays for a while
+    other: str = ""  # the question if all of them left
 
 
-_NODES = Terms("node", "block", "node", "in the inventory", "the inventory", "nodeSelector", "blockSize")
+_NODES = Terms(
+    unit="node",
+    block="block",
+    owner="node",
+    listed="in the inventory",
+    home="the inventory",
+    selector="nodeSelector",
+    size="blockSize",
+    left="left the inventory",
+    none="the inventory is empty",
+    again="add the nodes again (kubectl get nodes,ciliumnodes -o yaml > nodes.yaml)",
+    keeps="a node keeps the block that it holds",
+    gone="its node left the inventory",
+    other="is this the inventory of another cluster? ",
+)
 _RANGES = Terms(
-    "range", "range", "cluster", "asked for by a cluster", "its cluster", "clusterSelector", "prefixLength"
+    unit="range",
+    block="range",
+    owner="cluster",
+    listed="asked for by a cluster",
+    home="its cluster",
+    selector="clusterSelector",
+    size="prefixLength",
+    left="are no longer asked for",
+    none="no cluster asks for a range",
+    again="restore the folders of their clusters, and `from` in their pools",
+    keeps="a pool keeps the range that it has",
+    gone="no cluster asks for it any more",
 )
 
 
-def terms(of: Cluster | Lock | str) -> Terms:
+def terms(of: Scheme | Lock | str) -> Terms:
     """Return the words for a cluster or an address space, or for a line by its name: a range has a slash."""
-    return _RANGES if ("/" in of if isinstance(of, str) else of.mode is Mode.SPACE) else _NODES
+    return _RANGES if ("/" in of if isinstance(of, str) else of.mode is SpaceMode.SPACE) else _NODES

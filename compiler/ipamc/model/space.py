@@ -70,3 +70,15 @@ class Unread(Struct, frozen=True, kw_only=True):
 
 Surveyed = Sequence[ClusterPrefixes | Unread]
 """The members of an address space, and clusters that may be members, in order of folder."""
+
+
+def node_name(cluster: str, pool: str, number: int) -> str:
+    """Return the name of a pool's range as a node of a space; ranges count from 1."""
+    return f"{cluster}/{pool}" if number == 1 else f"{cluster}/{pool}/{number}"
+
+
+def range_of(node: str) -> tuple[str, str, int]:
+    """Return the cluster, the pool and the number of a range: the inverse of `node_name`."""
+    cluster, _, pool = node.partition("/")
+    pool, _, number = pool.partition("/")
+    return cluster, pool, int(number) if number.isdecimal() else 1

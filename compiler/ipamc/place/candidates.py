@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ipamc.model.cidr import BITS
-from ipamc.model.cluster import Cluster, Dialect, Node, Pool
+from ipamc.model.cluster import AddressSpace, Dialect, Pool, Scheme
 from ipamc.model.diagnostics import Diagnostic, Refused, count, error, names, note, several
 from ipamc.model.follows import networks
+from ipamc.model.node import Node
 from ipamc.model.plan import Fallbacks, Offer, Offers, Want, by_place
 from ipamc.model.pool_words import terms, why_only_pins
 from ipamc.model.selector.selector import Selector, SelectorIndex
@@ -65,7 +66,7 @@ MOST_BLOCKS = 1_000_000
 """The most blocks of all nodes in these modes."""
 
 
-def assign(cluster: Cluster) -> tuple[Want, ...]:
+def assign(cluster: Scheme) -> tuple[Want, ...]:
     """Return the offers of every node, the first candidate first; wants come in name order.
     O(nodes + candidates + tests): 100,000 nodes in 40 racks with a pool each are 40 tests. A node without
     offers may still hold a block, or get one back. Raises Refused beyond MOST_CANDIDATES, MOST_TESTS, or the
@@ -81,7 +82,11 @@ def assign(cluster: Cluster) -> tuple[Want, ...]:
     for node in cluster.nodes:
         pinning = pinned.get(node.name)
         offers = chooser.with_pins(node, pinning) if pinning else chooser.choose(node)
-        wants.append(Want(node, _asked(offers, cluster.asks[node.name]) if cluster.is_space else offers))
+        wants.append(
+            Want(
+                node, _asked(offers, cluster.asks[node.name]) if isinstance(cluster, AddressSpace) else offers
+            )
+        )
         if chooser.candidates > MOST_CANDIDATES or chooser.tests > MOST_TESTS:
             raise Refused((too_many_candidates(cluster),))
     if not cluster.mode.one_block and (refused := list(too_many_blocks(cluster, wants))):
@@ -95,7 +100,7 @@ def _asked(offers: Offers, sizes: Mapping[int, int]) -> Offers:
     return Offers([Offer(offer.pool, dict(sizes), pinned=offer.pinned) for offer in fitting][:1])
 
 
-def too_many_candidates(cluster: Cluster) -> Diagnostic:
+def too_many_candidates(cluster: Scheme) -> Diagnostic:
     """IPC0312: the candidates of all nodes can be found in bounded time."""
     both = f"{count(len(cluster.pools), 'pool')} and {count(len(cluster.nodes), 'node')}"
     pairs = f"{MOST_CANDIDATES:,} pairs of a node and a candidate"
@@ -105,7 +110,7 @@ def too_many_candidates(cluster: Cluster) -> Diagnostic:
     return error("IPC0312", cluster.at, message, help=fix)
 
 
-def too_many_blocks(cluster: Cluster, wants: Iterable[Want]) -> Iterator[Diagnostic]:
+def too_many_blocks(cluster: Scheme, wants: Iterable[Want]) -> Iterator[Diagnostic]:
     """IPC0313: a node gets at most 4,096 blocks, and a cluster at most 1,000,000."""
     known: dict[int, int] = {}
     total = 0
@@ -129,7 +134,7 @@ def too_many_blocks(cluster: Cluster, wants: Iterable[Want]) -> Iterator[Diagnos
             return
 
 
-def shared_pools(cluster: Cluster, wants: Sequence[Want], published: Iterable[str] = ()) -> frozenset[str]:
+def shared_pools(cluster: Scheme, wants: Sequence[Want], published: Iterable[str] = ()) -> frozenset[str]:
     """Return the names of the pools whose blocks Cilium's operator chooses, in multi-pool mode. O(nodes).
     With `pinning: node` these are further candidates of some node and first candidates of none: the first
     candidate is rendered as a pool of the node's own. A pool for pods alone is shared, too, and a pool that
@@ -145,12 +150,12 @@ def shared_pools(cluster: Cluster, wants: Sequence[Want], published: Iterable[st
     return frozenset({*further, *of_pods, *names.intersection(published)} - first.keys())
 
 
-def unlisted_pools(cluster: Cluster) -> frozenset[str]:
+def unlisted_pools(cluster: Scheme) -> frozenset[str]:
     """Return the names of the pools whose blocks the operator chooses with `operator: adopt`."""
     return frozenset(pool.name for pool in cluster.pools if pool.unlisted and cluster.operator_adopts)
 
 
-def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnostic]:
+def unmatched_refused(cluster: Scheme, nodes: list[Node]) -> Iterator[Diagnostic]:
     """IPC0302: every node has a candidate pool."""
     if not nodes:
         return
@@ -173,14 +178,14 @@ def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnosti
             lacks = f"write its InternalIP, which the inventory lacks (internalIPs, in {names(followed)})"
             label = f"{lacks}, {label}"
         fix = f"{label}, or set unmatchedNodes: skip on the Cluster"
-        if cluster.is_space:
-            fix = "label the cluster, widen a level's clusterSelector, or add a range for all to the space"
         if not cluster.pools:
             fix = f"write a pool; ipamc init {cluster.name} writes one to start from, where there is none"
+        if isinstance(cluster, AddressSpace):
+            fix = "label the cluster, widen a level's clusterSelector, or add a range for all to the space"
         yield error("IPC0302", first.at, message, help=fix)
 
 
-def unmatched_skipped(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnostic]:
+def unmatched_skipped(cluster: Scheme, nodes: list[Node]) -> Iterator[Diagnostic]:
     """IPC0308: nodes that no pool selects are skipped on request."""
     if nodes:
         message = several([node.name for node in nodes], "node", "without a candidate pool skipped")

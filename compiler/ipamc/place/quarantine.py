@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from msgspec.structs import replace
 
 from ipamc.law.change import is_over, last_day
-from ipamc.model.cluster import Cluster
+from ipamc.model.cluster import Scheme
 from ipamc.model.lock import Lock, State
 
 
@@ -19,7 +19,7 @@ def first_day(since: str, days: int) -> str:
         return ""
 
 
-def released_on(cluster: Cluster, lock: Lock, today: str) -> Lock:
+def released_on(cluster: Scheme, lock: Lock, today: str) -> Lock:
     """Return a lock in which lines that a compile of `today` may give out count as released."""
     return released(lock, last_day(today, cluster.quarantine_days), today)
 

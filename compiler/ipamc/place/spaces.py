@@ -16,28 +16,17 @@ from msgspec.structs import replace
 
 from ipamc.model.address_sets import blocks_over, covers, outermost
 from ipamc.model.cidr import BITS, Block, Range, parse_block
-from ipamc.model.cluster import Cluster, Node
+from ipamc.model.cluster import AddressSpace
 from ipamc.model.lock import Consent, Line, Lock, State
+from ipamc.model.node import Node
 from ipamc.model.ownership import RangeIndex
-from ipamc.model.space import ClusterPrefixes, Prefix
+from ipamc.model.space import ClusterPrefixes, Prefix, node_name, range_of
 from ipamc.read.space_index import IndexLine
 
 
-def node_name(cluster: str, pool: str, number: int) -> str:
-    """Return the name of a pool's range as a node of a space; ranges count from 1."""
-    return f"{cluster}/{pool}" if number == 1 else f"{cluster}/{pool}/{number}"
-
-
-def range_of(node: str) -> tuple[str, str, int]:
-    """Return the cluster, the pool and the number of a range: the inverse of `node_name`."""
-    cluster, _, pool = node.partition("/")
-    pool, _, number = pool.partition("/")
-    return cluster, pool, int(number) if number.isdecimal() else 1
-
-
 def with_members(
-    space: Cluster, lock: Lock, members: Sequence[ClusterPrefixes], before: Iterable[IndexLine]
-) -> Cluster:
+    space: AddressSpace, lock: Lock, members: Sequence[ClusterPrefixes], before: Iterable[IndexLine]
+) -> AddressSpace:
     """Return a space with its members' pools as nodes, and the members' other addresses as excluded.
     `before` are lines of an earlier index, with the CIDRs that a pool had before its request. O(n log n).
     """
@@ -61,7 +50,7 @@ def with_members(
     )
 
 
-def with_others(space: Cluster, lines: Iterable[IndexLine]) -> Cluster:
+def with_others(space: AddressSpace, lines: Iterable[IndexLine]) -> AddressSpace:
     """Return a space with the clusters' own CIDRs, as in the lines of an index, as excluded."""
     excluded = (
         Range(parse_block(line.cidr, pods=False), space.at, f"{line.cluster}/{line.pool or line.node}")
@@ -86,7 +75,7 @@ def _had(before: Iterable[IndexLine]) -> Mapping[str, Block]:
 
 
 def _pins(
-    space: Cluster,
+    space: AddressSpace,
     lock: Lock,
     asks: Mapping[str, Mapping[int, int]],
     had: Mapping[str, Block],

@@ -6,7 +6,7 @@ syntax/             bytes -> text -> documents: plain values; positions: paths -
 kinds/              documents -> items, each with its kind; one module for each dialect: structs -> the model
 read                the way through all of these; values -> one Cluster
 decode              items -> typed structs: the fast path, and the slow one with findings
-values              names, labels, CIDRs and selectors, the same in every dialect
+values              names, labels, CIDRs, selectors, families of pools: what dialects share
 locate              places -> lines and columns
 rendered            the manifests of an earlier compile, from texts
 hints               what was meant by a refused word

@@ -15,7 +15,7 @@ from ipamc.model.cidr import CidrError
 from ipamc.model.diagnostics import At, Diagnostic, Refused, Related, Span, count, error
 from ipamc.model.wording import listing, shown
 from ipamc.read.syntax.document import Unreadable
-from ipamc.read.syntax.encoding import decode
+from ipamc.read.syntax.text import decode
 
 LARGEST = 64 << 20
 """The most bytes of a table: the prefixes of 100,000 nodes take ten."""

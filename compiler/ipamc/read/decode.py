@@ -15,8 +15,7 @@ from ipamc.model.wording import listing, nearest, shown
 from ipamc.read import hints, rules
 from ipamc.read.kinds import InputItem
 from ipamc.read.schema import Schema, Schemas, at, is_map, types, wants_text
-from ipamc.read.syntax.document import Keys, Odd
-from ipamc.read.syntax.yaml_scalars import quoted, readings
+from ipamc.read.syntax.document import Keys, Odd, quoted, readings
 
 
 def shape(item: InputItem, schemas: Schemas, late: list[Mistyped], found: Findings) -> Any:

@@ -9,8 +9,7 @@ from typing import Any
 from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem
 from ipamc.model.wording import listing, near, nearest, suggestion
 from ipamc.read.schema import Schema, resolve_reference, types
-from ipamc.read.syntax.document import Keys
-from ipamc.read.syntax.yaml_scalars import DIGITS, quoted
+from ipamc.read.syntax.document import DIGITS, Keys, quoted
 
 _SHOWN = 60
 _BOTH = {"dualstack", "dual-stack", "dual", "both"}

@@ -14,8 +14,8 @@ from ipamc.model.diagnostics import At, Diagnostic, Located, Place, Severity, Sp
 from ipamc.model.wording import cut as shortened
 from ipamc.model.wording import typed
 from ipamc.read.syntax.document import Keys
-from ipamc.read.syntax.encoding import BOM, Lines
 from ipamc.read.syntax.positions import Spot, scan_json, scan_yaml
+from ipamc.read.syntax.text import BOM, Lines
 from ipamc.read.syntax.yaml_cut import read_cut
 
 _SYNTAX = "IPC0001"

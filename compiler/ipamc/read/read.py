@@ -12,11 +12,12 @@ from msgspec.structs import replace
 from ipamc.model.assertion import Assertion
 from ipamc.model.bgp import Advertisement, BgpObject, PeerCluster, PeerConfig
 from ipamc.model.cidr import Range
-from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool
+from ipamc.model.cluster import AddressSpace, Cluster, Pool
 from ipamc.model.diagnostics import MOST, At, Diagnostic, Enough, Findings, Place, Refused, Span
 from ipamc.model.follows import with_followed
 from ipamc.model.gc_pause import paused_collector
-from ipamc.model.node_addresses import with_node_addresses
+from ipamc.model.node import CiliumNode, Node
+from ipamc.model.ownership import with_node_addresses
 from ipamc.model.progress import reading as begin_reading
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.read import rules, space_index
@@ -26,13 +27,12 @@ from ipamc.read.locate import Texts
 from ipamc.read.schema import Schemas
 from ipamc.read.syntax import json_stream
 from ipamc.read.syntax.document import MAX_NODES, Document, Unreadable
-from ipamc.read.syntax.encoding import check, decode
-from ipamc.read.syntax.other_text import conflict_marker, other_text
+from ipamc.read.syntax.text import check, conflict_marker, decode, other_text
 from ipamc.read.syntax.yaml import yaml_documents
 from ipamc.read.syntax.yaml_cut import read_cut
 from ipamc.read.values import Reading
 
-Named = Cluster | Pool | Node | CiliumNode | BgpObject
+Named = AddressSpace | Cluster | Pool | Node | CiliumNode | BgpObject
 
 
 class Assembly(Struct):
@@ -40,7 +40,7 @@ class Assembly(Struct):
 
     found: Findings
     """Findings about values with equal names, and about what a folder must have."""
-    clusters: dict[str, Cluster] = field(default_factory=dict)
+    clusters: dict[str, AddressSpace | Cluster] = field(default_factory=dict)
     pools: dict[str, Pool] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
     planned: dict[str, Node] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class Assembly(Struct):
 
     def cluster(
         self, name: str, folder: str, spaces: Mapping[str, bytes], kind: str, *, complete: bool
-    ) -> Cluster | None:
+    ) -> AddressSpace | Cluster | None:
         """Return the Cluster called `name` with all added values. Raises Enough.
         `spaces` are the indexes of address spaces by path, from which pools may have ranges. `complete`: no
         unreadable document may have been the Cluster, or other `kind`, so a folder without one is reported.
@@ -126,12 +126,8 @@ class Assembly(Struct):
         in_order = sorted(
             self.excluded, key=lambda cidr: (cidr.block, cidr.at.path, cidr.at.document, repr(cidr.at.keys))
         )
-        objects = [self.bgp[key] for key in sorted(self.bgp)]
         whole = replace(
             cluster,
-            advertisements=tuple(each for each in objects if isinstance(each, Advertisement)),
-            peer_configs=tuple(each for each in objects if isinstance(each, PeerConfig)),
-            peer_clusters=tuple(each for each in objects if isinstance(each, PeerCluster)),
             excluded=(*cluster.excluded, *in_order),
             pools=tuple(self.pools[key] for key in sorted(self.pools)),
             nodes=tuple(self.nodes[key] for key in sorted(self.nodes)),
@@ -139,12 +135,20 @@ class Assembly(Struct):
             truncated=self.truncated,
             tests=tuple(self.tests),
         )
-        if whole.is_space:
+        if isinstance(whole, AddressSpace):
             own = (whole.at.path, whole.at.document)
             places = [each.at for kind in (whole.pools, whole.nodes, whole.cilium_nodes) for each in kind]
             places += [cidr.at for cidr in whole.excluded]
             strangers = (at for at in places if (at.path, getattr(at, "document", 0)) != own)
             self.found.extend(rules.beside_space(at, name) for at in islice(strangers, 1))
+            return whole
+        objects = [self.bgp[key] for key in sorted(self.bgp)]
+        whole = replace(
+            whole,
+            advertisements=tuple(each for each in objects if isinstance(each, Advertisement)),
+            peer_configs=tuple(each for each in objects if isinstance(each, PeerConfig)),
+            peer_clusters=tuple(each for each in objects if isinstance(each, PeerCluster)),
+        )
         asks = [part.ask for pool in whole.pools for part in pool.families.values() if part.ask]
         space = whole.address_space or (asks[0].space if asks else "")
         self.found.extend(rules.other_space(ask, space) for ask in asks if ask.space != space)
@@ -179,9 +183,25 @@ def read(
     *,
     spaces: Mapping[str, bytes] = {},
     tests: bool = False,
-    kind: str = "Cluster",
 ) -> tuple[Cluster, list[Diagnostic]]:
-    """Read the documents of one cluster; return the model and the warnings.
+    """Read the documents of one cluster, as `read_folder` does; refuse those of an address space."""
+    cluster, found = read_folder(name, folder, sources, schemas, spaces=spaces, tests=tests)
+    if isinstance(cluster, AddressSpace):
+        raise Refused((rules.no_cluster(Span(folder), name, folder, "Cluster"),))
+    return cluster, found
+
+
+def read_folder(
+    name: str,
+    folder: str,
+    sources: Mapping[str, bytes],
+    schemas: Mapping[str, str],
+    *,
+    spaces: Mapping[str, bytes] = {},
+    tests: bool = False,
+    kind: str = "Cluster",
+) -> tuple[AddressSpace | Cluster, list[Diagnostic]]:
+    """Read the documents of one cluster or address space; return the model and the warnings.
     `sources` are bytes by path, in any order. `name` is the name that the Cluster must have, `folder` the
     place of a finding about all files. `spaces` are the indexes of address spaces beside it, by path. Without
     `tests`, documents of kind Tests and errors in them are ignored. `kind` is what the lock is of. Raises

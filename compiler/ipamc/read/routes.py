@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from ipamc.model.cidr import Address, Block, CidrError, parse_address, parse_either
 from ipamc.model.diagnostics import At, Diagnostic, Refused, Span, error
-from ipamc.model.routes import Route, Table
+from ipamc.model.dump import Route, Table
 from ipamc.read.syntax.document import Unreadable
-from ipamc.read.syntax.encoding import decode
+from ipamc.read.syntax.text import decode
 
 LARGEST = 64 << 20
 """The most bytes of a table: some 300,000 routes of FRR as JSON."""
@@ -287,9 +287,7 @@ def _readable(text: str, hop: Address | None = None) -> Block | None:
 
 def _address(text: str | None) -> Address | None:
     """Read a next hop; over a session of IPv4 one of IPv6 is an IPv4 address, mapped. Raises CidrError."""
-    if not text:
-        return None
-    return parse_address(text)
+    return parse_address(text) if text else None
 
 
 def _hop(text: str | None) -> Address | None:

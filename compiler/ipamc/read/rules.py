@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
 from ipamc.model.cidr import CidrError
-from ipamc.model.cluster import Cluster
+from ipamc.model.cluster import Scheme
 from ipamc.model.diagnostics import At, Diagnostic, Place, Related, Span, count, error, warning
 from ipamc.model.selector.label_syntax import as_subdomain
 from ipamc.model.space import Ask
@@ -182,9 +182,9 @@ def _renamed(name: str, folder: str, better: str) -> str:
     return f"git mv {typed(str(here))} {typed(str(here.with_name(better)))}"
 
 
-def other_folder(at: At, found: Cluster, name: str, folder: str, *, second: bool) -> Diagnostic:
+def other_folder(at: At, found: Scheme, name: str, folder: str, *, second: bool) -> Diagnostic:
     """IPC0104: a Cluster has the name of its folder."""
-    named, kind = found.name, "AddressSpace" if found.is_space else "Cluster"
+    named, kind = found.name, type(found).__name__
     way_out = f"write name: {name}, or {_renamed(name, folder, named)}"
     if second:
         other = typed(str(PurePath(folder).with_name(named)))

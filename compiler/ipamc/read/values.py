@@ -1,8 +1,8 @@
-"""Shared by all dialects: bases of decoded structs; readers of names, labels, CIDRs and selectors."""
+"""Shared by dialects: bases of structs; readers of names, labels, CIDRs, selectors, requests to a space."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from operator import methodcaller
 from types import MappingProxyType
@@ -12,11 +12,13 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from msgspec.structs import replace
 
 from ipamc.model.cidr import Address, Block, CidrError, Range, network_of, parse_address, parse_block
-from ipamc.model.diagnostics import At, Findings, Place
+from ipamc.model.diagnostics import At, Diagnostic, Findings, Place
 from ipamc.model.selector import calico_tokens, label_syntax
-from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.expression import SelectorError
 from ipamc.model.selector.selector import EVERY, Selector, parse_calico
+from ipamc.model.space import Ask
 from ipamc.read import rules
+from ipamc.read.rules import wrong_shape
 from ipamc.read.syntax.document import Keys
 
 T = TypeVar("T")
@@ -157,7 +159,7 @@ class Reading(Struct):
         # Nearly every name is also a host name label, and a name of this length is a valid value.
         short = max(map(len, names), default=0) <= label_syntax.LONGEST_VALUE
         others = values.difference(names) if short else values
-        if not (label_syntax.are_label_keys(keys) and label_syntax.are_label_values(others)):
+        if not (all(map(label_syntax.is_label_key, keys)) and all(map(label_syntax.is_label_value, others))):
             return False
         self.keys |= keys
         self.values |= values
@@ -297,3 +299,58 @@ def _down(at: At, keys: Keys) -> Place:
 def range_lengths(family: int, size: int) -> Lengths:
     """Return the lengths of ranges for blocks of a size; Cilium reads no more than 2^16 blocks of IPv6."""
     return {family: (max(size - 16, 0) if family == 6 else 0, size)}
+
+
+Prefix4 = Annotated[int, Meta(ge=1, le=32)]
+Prefix6 = Annotated[int, Meta(ge=1, le=128)]
+
+
+class _Family(AnyOf, kw_only=True):
+    any_of = ("cidrs", "from_")
+    cidrs: Annotated[list[str], Meta(min_length=1)] | UnsetType = UNSET
+    from_: Text | UnsetType = field(name="from", default=UNSET)
+    ranges: Annotated[int, Meta(ge=1, le=1024)] | UnsetType = UNSET
+    follows: str = ""
+
+
+class Family4(_Family, kw_only=True):
+    """IPv4."""
+
+    prefix_length: Prefix4 | UnsetType = UNSET
+    block_size: Prefix4
+
+
+class Family6(_Family, kw_only=True):
+    """IPv6."""
+
+    prefix_length: Prefix6 | UnsetType = UNSET
+    block_size: Prefix6
+
+
+def read_ask(part: Family4 | Family6, at: Place, reading: Reading) -> Ask | None:
+    """Return a pool's request to an address space; None if it has CIDRs. Report conflicting fields."""
+    reading.found.extend(_odd_ask(part, at))
+    if isinstance(part.from_, UnsetType):
+        return None
+    prefix, ranges = given(part.prefix_length, 0), given(part.ranges, 1)
+    return Ask(space=part.from_, prefix=prefix, ranges=ranges, at=at / "from")
+
+
+def _odd_ask(part: Family4 | Family6, at: Place) -> Iterator[Diagnostic]:
+    """Yield findings about conflicting fields: `cidrs` and a request to a space."""
+    if isinstance(part.from_, UnsetType):
+        for name, value in (("ranges", part.ranges), ("prefixLength", part.prefix_length)):
+            if not isinstance(value, UnsetType):
+                way_out = "write from, with the name of an address space, or leave it out"
+                yield wrong_shape(at / name, f"{name} is what a pool asks of an address space", way_out)
+        return
+    if not isinstance(part.cidrs, UnsetType):
+        problem = "cidrs and from exclude each other: the ranges are those that the address space gives"
+        yield wrong_shape(at / "cidrs", problem, "write one of the two")
+    if part.follows:
+        problem = "follows needs cidrs, whose n-th block is the n-th node's"
+        yield wrong_shape(at / "follows", problem, "write cidrs in place of from")
+    if given(part.prefix_length, 0) > part.block_size:
+        problem = f"a range of /{part.prefix_length} has no block of /{part.block_size}"
+        way_out = f"write a prefixLength of at most {part.block_size}"
+        yield wrong_shape(at / "prefixLength", problem, way_out)

@@ -7,10 +7,10 @@ and leaving nodes do not move the objects of others.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ipamc.model import masquerade
+from ipamc.model.admission import digest
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.operator_list import longest_prefix
 from ipamc.model.cilium.versions import waits_for_agent
@@ -32,7 +32,7 @@ def arrange(plan: Plan, before: Rendered | None = None, members: Sequence[Block]
     `members` are the addresses of the other clusters of the address space.
     """
     layout = _layout(plan, before, members)
-    files = tuple(file for target in TARGETS for file in target.files(layout))
+    files = tuple(file for files_of in TARGETS for file in files_of(layout))
     return (*_kustomizations(files), *files)
 
 
@@ -63,7 +63,7 @@ def _layout(plan: Plan, before: Rendered | None, members: Sequence[Block]) -> La
 
 def shard(node: str, count: int) -> int:
     """Return the shard of a node: the first 8 bytes of SHA-256 of its name, modulo the shard count."""
-    return int.from_bytes(hashlib.sha256(node.encode()).digest()[:8], "big") % count
+    return digest(node) % count
 
 
 def shard_name(number: int) -> str:

@@ -9,8 +9,8 @@ from ipamc.model.diagnostics import At, Span, count
 from ipamc.model.plan import Origin
 from ipamc.model.pool_words import terms
 from ipamc.place.candidates import rank
+from ipamc.report.lock_lines import state, state_record
 from ipamc.report.terminal_text import visible, where
-from ipamc.report.utilisation import state, state_record
 from ipamc.review.explain_node import ExplainedBlock, ExplainedNode
 from ipamc.review.explain_pools import ExplainedPool, PoolRole
 

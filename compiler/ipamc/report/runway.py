@@ -13,9 +13,10 @@ from msgspec.structs import asdict, astuple
 
 from ipamc.model.diagnostics import count
 from ipamc.model.pool_words import terms
+from ipamc.place.quarantine import first_day
 from ipamc.report.terminal_text import box, visible, width
 from ipamc.report.utilisation import number
-from ipamc.review.runway import LEAST_CHANGES, LEAST_WEEKS, MOST_JUMPS, PoolRunway, Runway, day_after
+from ipamc.review.runway import LEAST_CHANGES, LEAST_WEEKS, MOST_JUMPS, PoolRunway, Runway
 
 VERSION = 1
 COMMIT = 12  # the printed characters of a commit's name
@@ -131,7 +132,7 @@ def _division(pool: PoolRunway, word: str, rate: Fraction, weeks: int | None, to
     if weeks is None:
         reach = pool.lasts.reach if pool.lasts else 0
         return f"{division} is over {count(reach, 'week')}, twice the history: not told"
-    return f"{division} = {count(weeks, 'week')}, until {day_after(today, weeks)}"
+    return f"{division} = {count(weeks, 'week')}, until {first_day(today, 7 * weeks)}"
 
 
 def _silence(pool: PoolRunway) -> str:

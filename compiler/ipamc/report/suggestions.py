@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ipamc.model.cidr import Block, Range
-from ipamc.model.cluster import Cluster, Dialect, PoolFamily
+from ipamc.model.cluster import AddressSpace, Dialect, PoolFamily
 from ipamc.model.diagnostics import count
 from ipamc.model.pool_words import native_form
 from ipamc.report.terminal_text import visible
@@ -23,7 +23,7 @@ UNKNOWN = (
 )
 
 
-def about_space(space: Cluster) -> str:
+def about_space(space: AddressSpace) -> str:
     """Return the line with the CIDRs that an address space reserves, and the advice to reserve more."""
     kept = {each.block: each.reason for pool in space.pools for each in pool.reserved}
     said = ", ".join(
@@ -37,10 +37,10 @@ def text(answer: Suggestions) -> str:
     """Return the suggestions, and the YAML of the first one."""
     if not answer.found:
         return ""
-    whose = f"pool {answer.pool.name}" if answer.pool else "a new pool"
+    whose = f"pool {answer.wish.pool.name}" if answer.wish.pool else "a new pool"
     have = count(len(answer.members), "cluster has", "clusters have")
     places = count(len(answer.found), "place")
-    lines = [f"{places} for a /{answer.size} for {whose} in {_areas(answer)}; taken: what {have}\n"]
+    lines = [f"{places} for a /{answer.wish.size} for {whose} in {_areas(answer)}; taken: what {have}\n"]
     for number, found in enumerate(answer.found, 1):
         bits = answer.block_size - found.block.prefix
         room = count(1 << bits, "block") if bits < 20 else f"2^{bits} blocks"
@@ -52,13 +52,13 @@ def text(answer: Suggestions) -> str:
 
 def nothing(answer: Suggestions) -> str:
     """Return the line that says why there is no suggestion."""
-    family = f"IPv{answer.family}"
+    family = f"IPv{answer.wish.family}"
     if not answer.areas:
         private = "no pool is in a private network, and no nativeRoutingCIDR is set"
         return f"where {family} addresses of yours are is not known: {private}; name it: --from CIDR"
     largest = answer.largest
     most = f"the largest free block is {largest}" if largest else "nothing is free there"
-    return f"no /{answer.size} is free in {_areas(answer)}: {most}; name other addresses: --from CIDR"
+    return f"no /{answer.wish.size} is free in {_areas(answer)}: {most}; name other addresses: --from CIDR"
 
 
 def _areas(answer: Suggestions) -> str:
@@ -87,7 +87,7 @@ def _nearness(answer: Suggestions, block: Block, near: Near) -> str:
 
 
 def _where(answer: Suggestions, block: Block) -> str:
-    pool = answer.pool
+    pool = answer.wish.pool
     asked = [part.ask.space for part in pool.families.values() if part.ask] if pool else []
     if space := next(iter(asked), answer.space.name if answer.space and not pool else ""):
         return visible(f"address space {space} chooses the place, this one or another: ipamc compile {space}")
@@ -100,7 +100,7 @@ def _where(answer: Suggestions, block: Block) -> str:
 
 def yaml(answer: Suggestions, block: Block) -> str:
     """Return the YAML lines that add a block to the pool, or create a pool with it."""
-    family, size, pool = f"ipv{block.family}", answer.block_size, answer.pool
+    family, size, pool = f"ipv{block.family}", answer.block_size, answer.wish.pool
     part = pool.families.get(block.family) if pool else None
     if part and part.ask:
         prefix = f"prefixLength: {part.ask.prefix}, " if part.ask.prefix else ""
@@ -141,10 +141,10 @@ def record(answer: Suggestions) -> dict[str, Any]:
     return {
         "version": VERSION,
         "cluster": answer.cluster.name if answer.cluster else None,
-        "pool": answer.pool.name if answer.pool else None,
+        "pool": answer.wish.pool.name if answer.wish.pool else None,
         "clusters": [member.cluster.name for member in answer.members],
-        "family": f"IPv{answer.family}",
-        "size": answer.size,
+        "family": f"IPv{answer.wish.family}",
+        "size": answer.wish.size,
         "blockSize": answer.block_size,
         "from": [{"cidr": str(area.block), "why": area.why} for area in answer.areas],
         "largestFree": str(answer.largest) if answer.largest else None,

@@ -24,7 +24,7 @@ def text(answer: WhatIf) -> str:
     changes = ", ".join(visible(change.text) for change in answer.changes)
     verdict = "all nodes have their blocks" if answer.fits else "a compile refuses it"
     lines = (*_coming(answer), *_going(answer), *_lacking(answer), *notes(answer))
-    head = f"{visible(answer.cluster.name)}, what if {changes}: {verdict}\n"
+    head = f"{visible(answer.changed.cluster.name)}, what if {changes}: {verdict}\n"
     return head + _table(answer) + "".join(f"{line}\n" for line in lines)
 
 
@@ -46,7 +46,7 @@ def _table(answer: WhatIf) -> str:
 
 def _coming(answer: WhatIf) -> Iterator[str]:
     lacking = {name for found in answer.without for name in found.nodes}
-    for change, names in answer.added.items():
+    for change, names in answer.changed.added.items():
         served = [name for name in names if name not in lacking]
         by_pool = Counter(line.pool for name in served for line in answer.given[name])
         given = (f"{count(blocks, 'block')} of {visible(pool)}" for pool, blocks in sorted(by_pool.items()))
@@ -61,7 +61,7 @@ def _coming(answer: WhatIf) -> Iterator[str]:
 
 
 def _going(answer: WhatIf) -> Iterator[str]:
-    for change, names in answer.removed.items():
+    for change, names in answer.changed.removed.items():
         gone = set(names)
         lines = [line for line in answer.left if line.node in gone]
         until = f"free on {answer.free_on}" if answer.free_on else "for ever (quarantineDays)"
@@ -71,7 +71,7 @@ def _going(answer: WhatIf) -> Iterator[str]:
 
 
 def _lacking(answer: WhatIf) -> Iterator[str]:
-    new = {name for names in answer.added.values() for name in names}
+    new = {name for names in answer.changed.added.values() for name in names}
     for found in answer.without[:MOST]:
         first = found.nodes[0]
         old = sum(name not in new for name in found.nodes)
@@ -94,7 +94,7 @@ def notes(answer: WhatIf) -> Iterator[str]:
         yield f"counted as compiled: {nodes} of the inventory that the lock does not know as it is now"
     if answer.consent:
         codes = ", ".join(sorted({found.code for found in answer.consent}))
-        command = f"ipamc lock {visible(answer.cluster.name)} --leave NODE, or --leave all"
+        command = f"ipamc lock {visible(answer.changed.cluster.name)} --leave NODE, or --leave all"
         yield f"so many nodes leave only with consent ({codes}): {command}"
     if answer.operator_pools:
         pools = ", ".join(visible(name) for name in sorted(answer.operator_pools)[:8])
@@ -109,7 +109,7 @@ def record(answer: WhatIf) -> dict[str, Any]:
         return [{"block": str(line.block), "pool": line.pool} for line in lines]
 
     return {
-        "cluster": answer.cluster.name,
+        "cluster": answer.changed.cluster.name,
         "changes": [change.text for change in answer.changes],
         "fits": answer.fits,
         "pools": [
@@ -126,11 +126,13 @@ def record(answer: WhatIf) -> dict[str, Any]:
         ],
         "added": [
             {"node": name, "change": change, "blocks": blocks(answer.given.get(name, ()))}
-            for change, names in answer.added.items()
+            for change, names in answer.changed.added.items()
             for name in names
         ],
         "removed": [
-            {"node": name, "change": change} for change, names in answer.removed.items() for name in names
+            {"node": name, "change": change}
+            for change, names in answer.changed.removed.items()
+            for name in names
         ],
         "quarantined": [{**block, "node": line.node} for line in answer.left for block in blocks([line])],
         "freeOn": answer.free_on,

@@ -19,7 +19,7 @@ from ipamc.lock.record import HEADER, decode_records, line_of
 from ipamc.lock.utilisation import PoolUse
 from ipamc.model.address_sets import blocks_over, outermost
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster
+from ipamc.model.cluster import Scheme
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, Lock
 from ipamc.model.plan import Want
@@ -48,7 +48,7 @@ class PoolMap(Struct, frozen=True, kw_only=True):
 class ClusterMap(Struct, frozen=True, kw_only=True):
     """The pools and nodes of a cluster for a map."""
 
-    cluster: Cluster
+    cluster: Scheme
     lock: Lock
     pools: tuple[PoolMap, ...]  # by name, IPv4 before IPv6
     groups: Sequence[Sequence[ExplainedPool]]
@@ -56,7 +56,7 @@ class ClusterMap(Struct, frozen=True, kw_only=True):
     group_of: Mapping[str, int]  # the group of each node of the inventory
 
 
-def map_of(cluster: Cluster, lock: Lock, wants: Sequence[Want], today: str) -> ClusterMap:
+def map_of(cluster: Scheme, lock: Lock, wants: Sequence[Want], today: str) -> ClusterMap:
     """Return the map of a cluster from its lock, without a compile. O(n log n).
     `wants` are those of `assign`. Reasons are given for one node of each group, as `ipamc why` does before
     anything is placed.
@@ -97,14 +97,14 @@ def _inside(use: PoolUse, blocks: Sequence[Block]) -> tuple[Block, ...]:
     return tuple(found for part in use.ranges for found in blocks_over(blocks, part.range.block))
 
 
-def _offers(cluster: Cluster, want: Want, _: str) -> Iterator[ExplainedPool]:
+def _offers(cluster: Scheme, want: Want, _: str) -> Iterator[ExplainedPool]:
     """Yield the pools that may serve a node, in order, without a reason."""
     other = PoolRole.STANDS_IN if cluster.mode.one_block else PoolRole.SERVES
     for place, offer in enumerate(want.offers[:MOST_OFFERS]):
         yield ExplainedPool(pool=offer.pool, verdict=other if place else PoolRole.FIRST, why="")
 
 
-def _reasons(cluster: Cluster, want: Want, today: str) -> Iterator[ExplainedPool]:
+def _reasons(cluster: Scheme, want: Want, today: str) -> Iterator[ExplainedPool]:
     every = explain_pools(cluster, want, None, today)
     return (explained for explained in every if explained.verdict is not PoolRole.PASSED_OVER)
 
@@ -141,9 +141,12 @@ class Versions(Struct):
     _index: dict[bytes, int] = field(default_factory=dict)
     _now: frozenset[bytes] = frozenset()
 
-    def add(self, text: bytes, *, commit: str = "", second: int = 0, subject: str = "") -> None:
-        """Append a version. One whose rows cannot be read is skipped and counted. O(rows).
-        A text without a header is no lock, even an empty one: it does not mean that all blocks were removed.
+    def add(
+        self, text: bytes, *, commit: str = "", second: int = 0, subject: str = ""
+    ) -> list[Change[Line]] | None:
+        """Append a version, and return what differs. O(rows).
+        One whose rows cannot be read is skipped and counted, and nothing is returned. A text without a header
+        is no lock, even an empty one: it does not mean that all blocks were removed.
         """
         header, _, _ = text.partition(b"\n")
         rows = frozenset(_rows(text))
@@ -155,14 +158,11 @@ class Versions(Struct):
             lines = [line_of(record) for _, record in zip(new, records, strict=True)]  # one record each
         except ValueError:
             self.passed_over += 1
-            return
+            return None
         self._index.update(zip(new, range(len(self.lines), len(self.lines) + len(new)), strict=True))
         self.lines += lines
         come, gone = (sorted([self._index[row] for row in some]) for some in (added, removed))
         self._now = rows
-        self.steps.append(LockVersion(commit, second, subject, come, gone, self._sorts(come, gone)))
-
-    def _sorts(self, come: Sequence[int], gone: Sequence[int]) -> list[Sort]:
         before, after = (
             sorted([self.lines[number] for number in numbers], key=lambda line: line.block)
             for numbers in (gone, come)
@@ -170,11 +170,13 @@ class Versions(Struct):
         found = changes(before, after, Days("", None, None))
         both = renumbered(found)
         sorts = {change.after: _sort(change, both) for change in found}
-        return [sorts.get(self.lines[number], Sort.STATE) for number in come]
+        of_lines = [sorts.get(self.lines[number], Sort.STATE) for number in come]
+        self.steps.append(LockVersion(commit, second, subject, come, gone, of_lines))
+        return found
 
     def add_current(self, lock: Lock, subject: str = "") -> None:
         """Append the current lock, if it differs from the last version."""
-        text = lock_text(lock)
+        text = dumps(lock).encode()
         if not self.steps or frozenset(_rows(text)) != self._now:
             self.add(text, subject=subject)
 
@@ -190,17 +192,12 @@ def _sort(change: Change[Line], both: Collection[tuple[str, int]]) -> Sort:
 
 def versions_of(lock: Lock) -> Versions:
     """Return a table of versions with the lines of the current lock and no version yet."""
-    index = {row: number for number, row in enumerate(_rows(lock_text(lock)))}
+    index = {row: number for number, row in enumerate(_rows(dumps(lock).encode()))}
     return Versions(lines=list(lock.lines), current=len(index), _index=index)
 
 
-def lock_text(lock: Lock) -> bytes:
-    """Return the text of a lock."""
-    return dumps(lock).encode()
-
-
 def _rows(text: bytes) -> Iterator[bytes]:
-    return iter(text.split(b"\n")[1:-1])
+    return filter(None, text.split(b"\n")[1:])
 
 
 def chosen(number: int, most: int) -> list[int]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ipamc.lock.line_changes import LineChange
 from ipamc.lock.utilisation import lines_in
 from ipamc.model.address_sets import aggregated
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster
+from ipamc.model.cluster import Scheme
 from ipamc.model.lock import Line, Lock, State
 from ipamc.review.shown_pools import Choice
 
@@ -44,7 +45,7 @@ class LabelError(ValueError):
     """A text names no label, or several; the message says which."""
 
 
-def chosen(cluster: Cluster, lock: Lock, choice: Choice) -> Mapping[str, Sequence[Line]]:
+def chosen(cluster: Scheme, lock: Lock, choice: Choice) -> Mapping[str, Sequence[Line]]:
     """Return the chosen lines by the pool whose ranges contain their start; "" has those outside every pool.
     The pool named in a line may have been renamed since, so ranges decide, as in `ipamc show`. O(n log n).
     """
@@ -62,13 +63,13 @@ def chosen(cluster: Cluster, lock: Lock, choice: Choice) -> Mapping[str, Sequenc
     return found
 
 
-def by_pool(cluster: Cluster, lines: Mapping[str, Sequence[Line]]) -> tuple[LineGroup, ...]:
+def by_pool(cluster: Scheme, lines: Mapping[str, Sequence[Line]]) -> tuple[LineGroup, ...]:
     """Return the pools by name; last, the lines outside every pool. O(n log n)."""
     families = {pool.name: tuple(pool.families) for pool in cluster.pools}
     return tuple(_group(name, lines[name], families.get(name, ())) for name in _in_order(lines))
 
 
-def by_label(cluster: Cluster, lines: Mapping[str, Sequence[Line]], key: str) -> tuple[LineGroup, ...]:
+def by_label(cluster: Scheme, lines: Mapping[str, Sequence[Line]], key: str) -> tuple[LineGroup, ...]:
     """Return the values of a label of nodes in order; last, the lines of nodes that have none. O(n log n)."""
     values = {node.name: node.labels[key] for node in cluster.nodes if key in node.labels}
     found: dict[str, list[Line]] = {value: [] for value in values.values()}
@@ -81,7 +82,7 @@ def _in_order(names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda name: (not name, name))
 
 
-def label_key(cluster: Cluster, text: str) -> str:
+def label_key(cluster: Scheme, text: str) -> str:
     """Return the key of a label; `zone` stands for the only key that ends with `/zone`. Raises LabelError."""
     from ipamc.model.wording import listing, suggestion  # noqa: PLC0415 - only mistakes need it
 
@@ -120,17 +121,7 @@ def aggregates(blocks: Sequence[Block]) -> list[Aggregate]:
     return found
 
 
-T = TypeVar("T")
 Key = tuple[str, int]  # a pool and a family
-
-
-class AggregateChange(Struct, frozen=True, kw_only=True):
-    """The change of the prefixes of one pool in one family."""
-
-    pool: str  # "" of the blocks outside every pool
-    family: int
-    removed: tuple[Block, ...]
-    added: tuple[Block, ...]
 
 
 class FilterLine(NamedTuple):
@@ -140,79 +131,51 @@ class FilterLine(NamedTuple):
     longest: int  # the longest prefix length of such a route
 
 
-class FilterChange(Struct, frozen=True, kw_only=True):
-    """The change of the filters for the routes of one pool in one family.
+class PrefixChange(Struct, frozen=True, kw_only=True):
+    """The change of the prefixes of one pool in one family, as lines of a router's filter.
     New lines are added before the apply, and former ones are removed after it, so that the filter never
     blocks an announced route.
     """
 
     pool: str  # "" of the blocks outside every pool
     family: int
-    remove_after: tuple[FilterLine, ...]
-    add_before: tuple[FilterLine, ...]
+    removed: tuple[FilterLine, ...]
+    added: tuple[FilterLine, ...]
+
+    @property
+    def prefixes(self) -> tuple[tuple[Block, ...], tuple[Block, ...]]:
+        """Return the removed and the added prefixes: not those of which only the routes in them change."""
+        gone, come = (dict.fromkeys(line.block for line in some) for some in (self.removed, self.added))
+        return tuple(each for each in gone if each not in come), tuple(
+            each for each in come if each not in gone
+        )
 
 
-def compare_aggregates(before: Sequence[Line], after: Sequence[Line]) -> tuple[AggregateChange, ...]:
-    """Return the pools whose prefixes differ, by name and family. Lines are by address.
+def compare_prefixes(
+    before: Iterable[Line], after: Iterable[Line], differing: Iterable[LineChange]
+) -> tuple[PrefixChange, ...]:
+    """Return the pools whose prefixes differ, by name and family; `differing` are the lines that differ.
     O(n); prefixes are computed only for pools that got or lost a block.
     """
-    return tuple(
-        AggregateChange(pool=pool, family=family, removed=removed, added=added)
-        for (pool, family), removed, added in _compared(before, after, aggregated)
-    )
-
-
-def compare_filters(before: Sequence[Line], after: Sequence[Line]) -> tuple[FilterChange, ...]:
-    """Return the pools whose filter lines differ, as `compare_aggregates` does."""
-
-    def lines(blocks: Sequence[Block]) -> Iterator[FilterLine]:
-        return (FilterLine(found.block, found.longest) for found in aggregates(blocks))
-
-    return tuple(
-        FilterChange(pool=pool, family=family, remove_after=removed, add_before=added)
-        for (pool, family), removed, added in _compared(before, after, lines)
-    )
-
-
-def _compared(
-    before: Sequence[Line], after: Sequence[Line], parts: Callable[[Sequence[Block]], Iterable[T]]
-) -> Iterator[tuple[Key, tuple[T, ...], tuple[T, ...]]]:
-    changed = set(_changed(before, after))
-    old, new = _in_use(before, changed), _in_use(after, changed)
+    sides = (line for each in differing for line in (each.before, each.after))
+    changed = {(line.pool, line.block.family) for line in sides if line and line.in_use}
+    old, new = _filters(before, changed), _filters(after, changed)
+    found = []
     for key in sorted(changed):
-        was, now = list(parts(old[key])), list(parts(new[key]))
-        if was != now:
-            one, other = set(was), set(now)
-            yield key, tuple(it for it in was if it not in other), tuple(it for it in now if it not in one)
+        removed = tuple([line for line in old[key] if line not in new[key]])
+        added = tuple([line for line in new[key] if line not in old[key]])
+        if removed or added:
+            found.append(PrefixChange(pool=key[0], family=key[1], removed=removed, added=added))
+    return tuple(found)
 
 
-def _changed(before: Sequence[Line], after: Sequence[Line]) -> Iterator[Key]:
-    """Yield the pool and family of each line that is in use on one side only."""
-    one = other = 0
-    while one < len(before) and other < len(after):
-        old, new = before[one], after[other]
-        if old == new:  # nearly all
-            one, other = one + 1, other + 1
-        elif old.block == new.block:
-            one, other = one + 1, other + 1
-            if (old.pool, old.in_use) != (new.pool, new.in_use):
-                yield from _keys((old, new))
-        elif old.block < new.block:
-            one += 1
-            yield from _keys((old,))
-        else:
-            other += 1
-            yield from _keys((new,))
-    yield from _keys((*before[one:], *after[other:]))
-
-
-def _keys(lines: Iterable[Line]) -> Iterator[Key]:
-    return ((line.pool, line.block.family) for line in lines if line.in_use)
-
-
-def _in_use(lines: Iterable[Line], keys: Collection[Key]) -> Mapping[Key, Sequence[Block]]:
-    found: dict[Key, list[Block]] = {key: [] for key in keys}
+def _filters(lines: Iterable[Line], keys: Collection[Key]) -> Mapping[Key, Mapping[FilterLine, None]]:
+    """Return the lines of filters by address, for some pools and families."""
+    blocks: dict[Key, list[Block]] = {key: [] for key in keys}
     for line in lines if keys else ():
-        if line.in_use and (blocks := found.get((line.pool, line.block.family))) is not None:
-            blocks.append(line.block)
-    return found
+        if line.in_use and (some := blocks.get((line.pool, line.block.family))) is not None:
+            some.append(line.block)
+    return {
+        key: dict.fromkeys(FilterLine(found.block, found.longest) for found in aggregates(some))
+        for key, some in blocks.items()
+    }

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.check.drift import cilium_node_differs, pod_cidrs_differ
-from ipamc.model.cluster import Cluster
+from ipamc.model.cluster import Cluster, Scheme
 from ipamc.model.diagnostics import At, Diagnostic, count, errors_of
 from ipamc.model.evidence import Evidence
 from ipamc.model.follows import address_for
@@ -28,7 +28,7 @@ from ipamc.place.candidates import assign, shared_pools, unlisted_pools
 from ipamc.place.quarantine import first_day
 from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.review.explain_pools import ExplainedPool, explain_pools
-from ipamc.review.started import started_with
+from ipamc.review.shown_pools import started_with
 
 
 class NodeStatus(enum.StrEnum):
@@ -76,14 +76,14 @@ class ExplainedNode(Struct, frozen=True, kw_only=True):
     planned: bool = False  # the inventory says that it has not joined yet: nobody uses its blocks
 
 
-def explain_node(cluster: Cluster, lock: Lock, name: str, today: str) -> ExplainedNode | None:
+def explain_node(cluster: Scheme, lock: Lock, name: str, today: str) -> ExplainedNode | None:
     """Explain the blocks of a node as of `today` (ISO 8601, UTC); None if the cluster does not know it.
     Costs as much as the decisions of a compile, unless the node is explained alone.
     """
     return explain_alone(cluster, lock, name, today) or explain_among_all(cluster, lock, name, today)
 
 
-def explain_alone(cluster: Cluster, lock: Lock, name: str, today: str) -> ExplainedNode | None:
+def explain_alone(cluster: Scheme, lock: Lock, name: str, today: str) -> ExplainedNode | None:
     """Explain a node of the inventory that keeps its blocks and needs none; None for any other.
     No other node is looked at. The needs of others change nothing for it: its lines are held, it shows no
     other blocks, and where Cilium's operator allocates, it shows these. Whether pools are full is taken from
@@ -112,7 +112,7 @@ def explain_alone(cluster: Cluster, lock: Lock, name: str, today: str) -> Explai
     return _Decisions(alone, lock, name, today, reconciled, now).of_listed(wants[0], [])
 
 
-def explain_among_all(cluster: Cluster, lock: Lock, name: str, today: str) -> ExplainedNode | None:
+def explain_among_all(cluster: Scheme, lock: Lock, name: str, today: str) -> ExplainedNode | None:
     """Explain any node, with all decisions of the next compile; None if the cluster does not know it."""
     wants = assign(cluster)
     shared = shared_pools(cluster, wants)
@@ -127,7 +127,10 @@ def explain_among_all(cluster: Cluster, lock: Lock, name: str, today: str) -> Ex
 
 def _drift(placement: Placement) -> list[Diagnostic]:
     """Return the errors about nodes that show other blocks than the plan."""
-    return errors_of((*pod_cidrs_differ(placement.plan), *cilium_node_differs(placement.plan)))
+    plan = placement.plan
+    if not isinstance(plan.scheme, Cluster):
+        return []
+    return errors_of((*pod_cidrs_differ(plan), *cilium_node_differs(plan)))
 
 
 class _Decisions:
@@ -135,7 +138,7 @@ class _Decisions:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: Scheme,
         lock: Lock,
         name: str,
         today: str,
@@ -152,9 +155,6 @@ class _Decisions:
         self.pins = [(pool, pin) for pool in cluster.pools if name in pool.pins for pin in pool.pins[name]]
         self.evidence = Evidence(cluster)
         self.followed = {pin.block for pool, pin in self.pins if pool.follows}
-        self.keeps, self.gone = "a node keeps the block that it holds", "its node left the inventory"
-        if cluster.is_space:
-            self.keeps, self.gone = "a pool keeps the range that it has", "no cluster asks for it any more"
         self.pin_places = {pin.block: pin.at for _, pin in reversed(self.pins)}
 
     def of_listed(self, want: Want, refused: list[Diagnostic]) -> ExplainedNode:
@@ -287,9 +287,9 @@ class _Decisions:
                 settle = f"ipamc lock {self.cluster.name} --settle {self.name}"
                 held = "it becomes held when the node shows it"
                 return f"the node is to move here, by consent; {held}, or after: {settle}"
-            return f"the next compile puts it in quarantine: {self.gone}"
+            return f"the next compile puts it in quarantine: {terms(self.cluster).gone}"
         if after.state is State.QUARANTINED:
-            why = "its node moved to its pending block" if after.moved else self.gone
+            why = "its node moved to its pending block" if after.moved else terms(self.cluster).gone
             return f"the next compile puts it in quarantine: {why}"
         if after.state is State.RELEASED:
             operator = "Cilium's operator decides here, and the CiliumNodes say otherwise"
@@ -299,7 +299,7 @@ class _Decisions:
     def _of_held(self, line: Line, want: Want | None) -> str:
         place = self.ranges.of(line.block)
         if place is None:
-            return f"{self.keeps}, although it is outside every pool now"
+            return f"{terms(self.cluster).keeps}, although it is outside every pool now"
         pool = place.pool
         if line.block in self.started:
             operator = "Cilium's operator gives out this pool's blocks"
@@ -311,9 +311,9 @@ class _Decisions:
         offers = Offers(want.offers) if want else None
         overflows = offers is not None and pool.name in offers.overflow and not why_only_pins(pool)
         if offers is not None and (overflows or any(offer.pool.name == pool.name for offer in offers)):
-            return self.keeps
+            return terms(self.cluster).keeps
         why_not = why_only_pins(pool) or "does not select it now"
-        return f"{self.keeps}, although pool {pool.name} {why_not}"
+        return f"{terms(self.cluster).keeps}, although pool {pool.name} {why_not}"
 
 
 _ORIGINS = {

@@ -1,21 +1,29 @@
-"""All pools as seen by one node: which serve it, which are overflow, which are skipped, and why."""
+"""What pools are for a node, and why; and what the input says of addresses without a line in the lock."""
 
 from __future__ import annotations
 
 import enum
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from ipamc.law.change import last_day
-from ipamc.model.cluster import Cluster, Node, Pool, SizeClass
+from ipamc.model.address_sets import blocks_over, covers, lines_over, outermost, shared
+from ipamc.model.cidr import Block, OverlapIndex, Range
+from ipamc.model.cluster import Pool, Scheme, SizeClass
+from ipamc.model.diagnostics import At
+from ipamc.model.evidence import Evidence
+from ipamc.model.follows import address_for
+from ipamc.model.lock import Lock
+from ipamc.model.node import Node
 from ipamc.model.plan import Offer, Want
 from ipamc.model.pool_words import terms, why_only_pins
 from ipamc.model.selector.selector import Selector
 from ipamc.place.allocate.allocate import Placement
 from ipamc.place.allocate.free_space import Space
-from ipamc.place.allocate.occupancy import Occupancy
+from ipamc.place.allocate.occupancy import Occupancy, blocked_ranges
 from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import deciding, rank
 
@@ -40,7 +48,7 @@ class ExplainedPool(Struct, frozen=True, kw_only=True):
 
 
 def explain_pools(
-    cluster: Cluster, want: Want, placement: Placement | None, today: str
+    cluster: Scheme, want: Want, placement: Placement | None, today: str
 ) -> tuple[ExplainedPool, ...]:
     """Return every pool: those that serve the node in the order of its offers, then the others by rank.
     The offers are those of `assign`; this function only explains them. With `placement`, the result of
@@ -50,7 +58,7 @@ def explain_pools(
 
 
 class _Pools:
-    def __init__(self, cluster: Cluster, want: Want, placement: Placement | None, today: str) -> None:
+    def __init__(self, cluster: Scheme, want: Want, placement: Placement | None, today: str) -> None:
         self.cluster, self.want, self.placement, self.today = cluster, want, placement, today
         self.stand_ins: dict[str, list[str]] = defaultdict(list)
         """The serving pools that a pool may stand in for."""
@@ -156,3 +164,53 @@ def _labels(selector: Selector, node: Node) -> str:
     if selector.names:
         labels.append(f"its name is not {' or '.join(sorted(selector.names))}")
     return ", ".join(labels) or "nothing can satisfy it"
+
+
+class UnheldBlock(NamedTuple):
+    """Addresses without a line in the lock, and their meaning in the input. Sorts by address."""
+
+    block: Block  # as in the input; for free addresses, the queried part of a range
+    pool: str  # "" outside every pool
+    node: str  # the node that has a pin for it or whose CiliumNode shows it; "" for none
+    state: str  # free, reserved, excluded, pinned, `the node with ADDRESS`, or a phrase
+    at: At
+    reason: str = ""  # the author's reason why it is reserved; "" for none
+    address: str = ""  # the address of the node that has the block by it, if the pool follows addresses
+
+
+def explain_address(cluster: Scheme, lock: Lock, block: Block) -> list[UnheldBlock]:
+    """Return what the input says about a block, by address. O(pools + pins + lines over the block)."""
+    kept = [  # the blocks without a line that new nodes cannot get
+        UnheldBlock(pin.block, pool.name, node, "pinned", pin.at)
+        for pool in cluster.pools
+        for node, pins in (pool.pins.items() if not pool.follows else ())
+        for pin in pins
+    ]
+    for each in blocked_ranges(cluster, Evidence(cluster).taken(list(lock.lines))).values():
+        of = each.range
+        node, reason = ("", of.reason) if isinstance(of, Range) else (of.node, "")
+        kept.append(UnheldBlock(of.block, "", node, each.why, of.at, reason))
+    by_block: dict[Block, list[UnheldBlock]] = {}
+    for unheld in kept:
+        by_block.setdefault(unheld.block, []).append(unheld)
+    index = OverlapIndex(by_block, lambda key: key)
+    around = outermost(each.block for pool in cluster.pools for each in pool.ranges)
+    result = dict.fromkeys(  # in the order of the input, each once
+        unheld
+        for unheld in kept
+        if unheld.block.overlaps(block) and not blocks_over(around, shared(unheld.block, block))
+    )
+    ranges = [(pool, each) for pool in cluster.pools for each in pool.ranges if each.block.overlaps(block)]
+    for pool, pool_range in ranges:
+        asked = shared(pool_range.block, block)
+        over = [unheld for key in index.over(asked) for unheld in by_block[key]]
+        result |= dict.fromkeys(unheld._replace(pool=pool.name) for unheld in over)
+        lines = [line.block for line in lines_over(lock.lines, asked)]
+        if not covers([*lines, *(unheld.block for unheld in over)], asked):
+            why, address = why_only_pins(pool), address_for(pool, asked)
+            state = f"free, but the pool {why}" if why else "free"
+            if address:  # then all of the block belongs to that node
+                asked = asked.widened(pool.families[asked.family].block_size)
+                state = f"the node with {address}"
+            result[UnheldBlock(asked, pool.name, "", state, pool_range.at, address=address)] = None
+    return sorted(result, key=lambda unheld: unheld[:4])

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from ipamc.model.address_sets import blocks_over, index_around, outermost, shared
 from ipamc.model.cidr import Block, CidrError, parse_block
-from ipamc.model.cluster import Cluster
+from ipamc.model.cluster import AddressSpace, Scheme
 from ipamc.model.diagnostics import Diagnostic, Log, Related, Span, error
 from ipamc.model.evidence import Evidence
 from ipamc.model.follows import address_for
@@ -63,7 +63,7 @@ class ExportedPrefix(Struct, frozen=True, kw_only=True):
     words: str  # a description for people; begins with `range of /N blocks` for a whole range
 
 
-def prefixes_of(cluster: Cluster, lock: Lock) -> tuple[ExportedPrefix, ...]:
+def prefixes_of(cluster: Scheme, lock: Lock) -> tuple[ExportedPrefix, ...]:
     """Return the prefixes of a cluster by family and address, the larger one first. O(n log n).
     If a prefix has several meanings, a node's block comes before a pin, a pin before a reserved prefix, and
     that before the range: a range may be as small as a block.
@@ -75,7 +75,7 @@ def prefixes_of(cluster: Cluster, lock: Lock) -> tuple[ExportedPrefix, ...]:
         prefixes.setdefault(block, prefix)
 
     # A range that a space gave to a cluster is exported by the cluster.
-    for line in [line for line in lock.lines if not (cluster.is_space and line.in_use)]:
+    for line in [line for line in lock.lines if not (isinstance(cluster, AddressSpace) and line.in_use)]:
         if line.state is State.HELD:
             add(line.block, "held", line.pool, f"held by {line.node}")
         elif line.state is State.PENDING:

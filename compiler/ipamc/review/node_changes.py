@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.model.cluster import HOSTNAME, Cluster, Node
+from ipamc.model.cluster import Cluster
+from ipamc.model.node import HOSTNAME, Node
 from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem
 from ipamc.model.wording import shown as quoted
 from ipamc.model.wording import suggestion

@@ -18,20 +18,19 @@ from __future__ import annotations
 import bisect
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, timedelta
+from datetime import date
 from fractions import Fraction
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.law.change import Days, changes
 from ipamc.lock.line_changes import renumbered
-from ipamc.lock.record import HEADER, decode_records, line_of
 from ipamc.lock.utilisation import PoolUse
 from ipamc.model.cidr import BITS
-from ipamc.model.cluster import Cluster
+from ipamc.model.cluster import Scheme
 from ipamc.model.lock import Line, Lock
 from ipamc.model.ownership import RangeIndex
+from ipamc.review.address_map import Versions
 from ipamc.review.shown_pools import rooms, uses_on
 
 WEEK = 7 * 86_400
@@ -117,11 +116,10 @@ def growth(changes: Sequence[int]) -> Growth:
 def _jump(changes: Sequence[tuple[int, int]]) -> Jump | None:
     """Return the week that changed more than all others together; None without one or with few changes."""
     total = sum(abs(change) for _, change in changes)
-    if sum(change != 0 for _, change in changes) < 2:
-        largest = max(changes, key=lambda pair: abs(pair[1]), default=(0, 0))
-        return Jump(*largest, Fraction(1)) if abs(largest[1]) > 1 else None
-    week, change = max(changes, key=lambda pair: (abs(pair[1]), -pair[0]))
-    return Jump(week, change, Fraction(abs(change), total)) if 2 * abs(change) > total else None
+    alone = sum(change != 0 for _, change in changes) < 2
+    week, change = max(changes, key=lambda pair: (abs(pair[1]), -pair[0]), default=(0, 0))
+    most = 2 * abs(change) > total and (abs(change) > 1 or not alone)
+    return Jump(week, change, Fraction(abs(change), total)) if most else None
 
 
 class Lasts(Struct, frozen=True, kw_only=True):
@@ -162,7 +160,7 @@ class PoolRunway(Struct, frozen=True, kw_only=True):
 class Runway(Struct, frozen=True, kw_only=True):
     """The forecast for a cluster's pools."""
 
-    cluster: Cluster
+    cluster: Scheme
     today: str
     edges: tuple[Edge, ...]  # the ends of the weeks, the oldest first
     read: int  # the number of lock versions that were read
@@ -215,30 +213,23 @@ def _in_order(seconds: Sequence[int]) -> list[int]:
 
 
 class Ledger:
-    """Reads the versions of a lock one after the other, and decodes only lines that differ.
+    """Counts the addresses in the versions of a lock, one after the other.
     A block belongs to today's pool whose range contains it, else to today's pool with the name in its line: a
     pool that is renamed, divided or enlarged keeps its history. Only held blocks count: nodes with pending
     blocks have others.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Scheme) -> None:
         self._ranges = RangeIndex(cluster.pools)
         self._names = frozenset(cluster.pools_by_name)
-        self._rows: frozenset[bytes] = frozenset()
+        self._versions = Versions(lines=[], current=0)
         self.held: dict[Key, int] = defaultdict(int)  # the addresses that are held now, by pool and family
 
     def read(self, text: bytes) -> Delta | None:
         """Read the next version, and return its changes; None, and no change, if it is no readable lock."""
-        header, _, body = text.partition(b"\n")
-        rows = frozenset(body.split(b"\n"))
-        try:
-            HEADER.decode(header)
-            gone = self._decoded(self._rows - rows)
-            come = self._decoded(rows - self._rows)
-        except ValueError:  # msgspec's errors and CidrErrors are ValueErrors
+        found = self._versions.add(text)
+        if found is None:
             return None
-        self._rows = rows
-        found = changes(gone, come, Days("", None, None))
         both = renumbered(found)
         sums: dict[tuple[str, Key], int] = defaultdict(int)
         for each in found:
@@ -259,20 +250,8 @@ class Ledger:
         pool = self._ranges.pool_of(line.block)
         return (pool.name if pool else line.pool if line.pool in self._names else ""), line.block.family
 
-    @staticmethod
-    def _decoded(rows: Iterable[bytes]) -> list[Line]:
-        """Return lines by address. Raises ValueError."""
-        filled = [row for row in rows if row]
-        records = decode_records(b"\n".join(filled) + b"\n") if filled else []
-        if len(records) != len(filled):
-            raise ValueError("a row with two records")
-        lines = [line_of(record) for record in records]
-        return sorted(lines, key=lambda line: line.block)
 
-
-def runway(
-    cluster: Cluster, lock: Lock, seconds: Sequence[int], texts: Iterable[bytes], today: str
-) -> Runway:
+def runway(cluster: Scheme, lock: Lock, seconds: Sequence[int], texts: Iterable[bytes], today: str) -> Runway:
     """Return how long the room of each pool lasts, as of `today` (ISO 8601, UTC).
     `texts` are the versions from `to_read`, in order. O(lines) for the first one; of the others only lines
     that differ are decoded.
@@ -317,11 +296,3 @@ def _pool(use: PoolUse, nodes: int, weeks: Sequence[Week]) -> PoolRunway:
     numbers = [pool.blocks // rate if rate > 0 else reach + 1 for rate in pool.rates]
     latest, middle, soonest = (number if number <= reach else None for number in numbers)
     return replace(pool, lasts=Lasts(soonest=soonest, middle=middle, latest=latest, reach=reach))
-
-
-def day_after(today: str, weeks: int) -> str:
-    """Return the day this many weeks after a day, ISO 8601; "" past the end of the calendar."""
-    try:
-        return (date.fromisoformat(today) + timedelta(weeks=weeks)).isoformat()
-    except OverflowError:
-        return ""

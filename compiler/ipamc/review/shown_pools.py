@@ -1,9 +1,11 @@
-"""Selects what `ipamc show` prints of a cluster: pools, their room, and the lines that the user asks for."""
+"""Selects what `ipamc show` prints of a cluster: pools, their room, and the lines that the user asks for.
+
+It also finds the blocks that nodes started with, where Cilium's operator may have given them others since.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, timedelta
 from fnmatch import fnmatchcase
 
 from msgspec import Struct
@@ -13,9 +15,12 @@ from ipamc.law.change import is_over, last_day
 from ipamc.lock.utilisation import PoolUse, lines_in, utilisation
 from ipamc.model.address_sets import lines_over
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster
+from ipamc.model.cluster import Scheme
+from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, Lock, State
+from ipamc.model.ownership import ShownBlocks
 from ipamc.model.pool_words import Terms, terms
+from ipamc.place.candidates import assign, shared_pools, unlisted_pools
 from ipamc.place.quarantine import first_day, released_on
 
 
@@ -96,9 +101,14 @@ class ShownCluster(Struct, frozen=True, kw_only=True):
     quarantine_days: int | None
     today: str  # ISO 8601
 
+    def free_on(self, line: Line) -> str:
+        """Return the first day on which a quarantined line can be given out; "" for others, or never."""
+        days = self.quarantine_days
+        return quarantine_ends(line, days) if line.state is State.QUARANTINED and days is not None else ""
+
 
 def shown(
-    cluster: Cluster,
+    cluster: Scheme,
     lock: Lock,
     choice: Choice,
     today: str,
@@ -142,12 +152,12 @@ def shown(
     )
 
 
-def uses_on(cluster: Cluster, lock: Lock, today: str) -> tuple[PoolUse, ...]:
+def uses_on(cluster: Scheme, lock: Lock, today: str) -> tuple[PoolUse, ...]:
     """Count every pool's use on a day (ISO 8601, UTC); blocks past quarantine are released. O(n log n)."""
     return utilisation(cluster, released_on(cluster, lock, today))
 
 
-def rooms(cluster: Cluster, uses: Sequence[PoolUse]) -> dict[str, int]:
+def rooms(cluster: Scheme, uses: Sequence[PoolUse]) -> dict[str, int]:
     """Return the number of further nodes for which each pool has room, by name.
     These are nodes like the present ones: each gets `blocksPerNode` blocks of the pool's own `blockSize`, in
     a cluster of two families of each family that the pool has. Free and released blocks of `uses` count, but
@@ -164,7 +174,7 @@ def rooms(cluster: Cluster, uses: Sequence[PoolUse]) -> dict[str, int]:
     return {pool.name: found.get(pool.name, 0) for pool in cluster.pools}
 
 
-def _ending(cluster: Cluster, use: PoolUse, quarantined: Sequence[Line], today: str) -> Ending | None:
+def _ending(cluster: Scheme, use: PoolUse, quarantined: Sequence[Line], today: str) -> Ending | None:
     days, last = cluster.quarantine_days, last_day(today, cluster.quarantine_days)
     if days is None or not quarantined:
         return None
@@ -182,9 +192,27 @@ def quarantine_ends(line: Line, days: int) -> str:
     """Return the first day on which a quarantined line can be given out again; "" if the calendar ends.
     A block that a node moved away from is not given out on the day of the move.
     """
-    if days == 0 and line.moved:
-        try:
-            return (date.fromisoformat(line.since) + timedelta(days=1)).isoformat()
-        except OverflowError:
-            return ""
-    return first_day(line.since, days)
+    return first_day(line.since, max(days, int(line.moved)))
+
+
+def operator_pools(cluster: Scheme, published: Iterable[str] = ()) -> frozenset[str]:
+    """Return the pools whose blocks Cilium's operator gives out. O(nodes) with pools of single nodes.
+    `published`: names of rendered pools that nodes share.
+    """
+    wants = assign(cluster) if cluster.own_pools else ()
+    return shared_pools(cluster, wants, published) | unlisted_pools(cluster)
+
+
+def started_with(cluster: Scheme, lock: Lock) -> frozenset[Block]:
+    """Return the blocks that nodes started with and may no longer have. O(lines log n).
+    They are held blocks of the operator's pools whose nodes are in the inventory and do not show them.
+    """
+    pools = operator_pools(cluster)
+    if not pools:
+        return frozenset()
+    evidence = Evidence(cluster)
+    shown = {node.name: ShownBlocks(evidence.of(node)) for node in cluster.nodes}
+    lines = (line for line in lock.lines if line.state is State.HELD and line.pool in pools)
+    return frozenset(
+        line.block for line in lines if line.node in shown and not shown[line.node].fits(line.block)
+    )

@@ -33,7 +33,7 @@ from msgspec import Struct
 from ipamc.lock.file import load
 from ipamc.model.address_sets import aggregated, blocks_over, index_around, outermost, subtract
 from ipamc.model.cidr import BITS, NEVER_PODS, Block, around, parse_block
-from ipamc.model.cluster import Cluster, Pool
+from ipamc.model.cluster import AddressSpace, Cluster, Pool
 from ipamc.model.diagnostics import Log, Refused
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Consent, State
@@ -41,7 +41,7 @@ from ipamc.model.masquerade import native_limit
 from ipamc.pipeline import Inputs
 from ipamc.place.candidates import rank
 from ipamc.read.locate import locate
-from ipamc.read.read import read
+from ipamc.read.read import read_folder
 
 PRIVATE = tuple(map(parse_block, ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16")))
 """RFC 1918, and RFC 6598, which many use for pods."""
@@ -62,6 +62,13 @@ class Member(Struct, frozen=True, kw_only=True):
     def ranges(self) -> Iterator[Block]:
         """The ranges of its pools."""
         return (found.block for pool in self.cluster.pools for found in pool.ranges)
+
+
+class Given(Struct, frozen=True, kw_only=True):
+    """The address space that is to choose, and every block that it keeps back."""
+
+    space: AddressSpace
+    used: tuple[Block, ...]
 
 
 class Area(Struct, frozen=True, order=True):
@@ -89,44 +96,60 @@ class Suggestion(Struct, frozen=True, kw_only=True):
     routed: bool | None  # it is inside nativeRoutingCIDR; None if the cluster has none of this family
 
 
+class Wish(Struct, frozen=True, kw_only=True):
+    """A request for free space."""
+
+    size: int  # a prefix length
+    family: int
+    within: tuple[Block, ...] = ()  # `--from`; empty: see `areas_of`
+    pool: Pool | None = None  # the pool that is to grow; None for a new one
+    most: int = 3  # how many suggestions
+
+
 class Suggestions(Struct, frozen=True, kw_only=True):
     """The answer to `ipamc suggest pool`."""
 
-    size: int  # the prefix length that was asked for
-    family: int
+    wish: Wish
     areas: tuple[Area, ...]
     found: tuple[Suggestion, ...]  # the best first
     largest: Block | None  # the largest free block, the lowest of these; None if nothing is free
     members: tuple[Member, ...]
     cluster: Cluster | None  # the cluster of the pool; None for any cluster of the address space
-    pool: Pool | None  # the pool that is to grow; None for a new one
     block_size: int  # the pool's block size; for a new pool, the cluster's usual one
-    space: Cluster | None = None  # the address space that is to choose, if the user named no ranges
-
-
-class Wish(Struct, frozen=True, kw_only=True):
-    """A request for free space."""
-
-    size: int
-    family: int
-    within: tuple[Block, ...] = ()  # `--from`; empty: see `areas_of`
-    pool: Pool | None = None
-    most: int = 3  # how many suggestions
+    space: AddressSpace | None = None  # the address space that is to choose, if the user named no ranges
 
 
 def member_of(inputs: Inputs) -> Member:
-    """Read every address that a cluster uses. Raises Refused if its files or its lock cannot be read.
-    Its pools are not checked: a cluster that needs another range may have errors in them.
+    """Read every address that a cluster uses. Raises Refused if its files or its lock cannot be read, and
+    TypeError for an address space. Its pools are not checked: a cluster that needs another range may have
+    errors in them.
     """
+    cluster, used = _used(inputs)
+    if isinstance(cluster, AddressSpace):
+        raise TypeError(f"{inputs.folder} is an address space")
+    return Member(
+        cluster=cluster, used=(*used, *(found.block for pool in cluster.pools for found in pool.ranges))
+    )
+
+
+def space_of(inputs: Inputs) -> Given:
+    """Read every address that an address space keeps back. Raises as `member_of` does."""
+    space, used = _used(inputs)
+    if not isinstance(space, AddressSpace):
+        raise TypeError(f"{inputs.folder} is a cluster")
+    return Given(space=space, used=tuple(used))
+
+
+def _used(inputs: Inputs) -> tuple[AddressSpace | Cluster, list[Block]]:
     try:
-        cluster, _ = read(inputs.name, inputs.folder, inputs.sources, inputs.schemas, spaces=inputs.spaces)
+        what = inputs.name, inputs.folder, inputs.sources, inputs.schemas
+        cluster, _ = read_folder(*what, spaces=inputs.spaces)
         consent = Consent(mode=True)  # the lock's blocks are the same in both modes
         lock = Log().keep(load(inputs.lock, inputs.lock_path, cluster, consent, rendered=inputs.rendered))
     except Refused as refused:
         raise Refused(locate(refused.diagnostics, inputs.sources)) from None
     used = [
         *chain(*(blocks for pool in inputs.before.pools.values() for blocks in pool.cidrs.values())),
-        *(() if cluster.is_space else Member(cluster=cluster, used=()).ranges),
         *(found.block for pool in cluster.pools for found in pool.reserved),
         *(line.block for line in lock.lines if line.state is not State.RELEASED),
         *(shown.block for shown in Evidence(cluster, lock.lines).every()),
@@ -134,18 +157,18 @@ def member_of(inputs: Inputs) -> Member:
     used += (network.block for pool in cluster.pools for network in pool.follows)
     addresses = [address for node in cluster.nodes for address in node.internal_ips]
     used += (around(family, number, number).widened(SUBNET[family]) for family, number in addresses)
-    return Member(cluster=cluster, used=tuple(used))
+    return cluster, used
 
 
 def suggest(
-    members: Sequence[Member], cluster: Cluster | None, wish: Wish, space: Member | None = None
+    members: Sequence[Member], cluster: Cluster | None, wish: Wish, space: Given | None = None
 ) -> Suggestions:
     """Return free aligned space, the best first. O(n log n) in members' blocks, not in free space.
     In an address `space` with levels, search the level that selects the cluster.
     """
     family = wish.family
     areas = tuple(Area(block, "--from") for block in wish.within)
-    areas = areas or (tuple(_levels(space.cluster, cluster, family)) if space else ())
+    areas = areas or (tuple(_levels(space.space, cluster, family)) if space else ())
     areas = areas or areas_of(members, cluster, family)
     used = [block for member in (*members, *([space] if space else ())) for block in member.used]
     excluded = [block for member in members for block in _excluded(member, members, cluster)]
@@ -157,20 +180,18 @@ def suggest(
     ranked = [_ranked(hole, wish.size, homes, native) for hole in holes if hole.prefix <= wish.size]
     ranked.sort(key=lambda pair: pair[0])
     return Suggestions(
-        size=wish.size,
-        family=family,
+        wish=wish,
         areas=areas,
         found=tuple(found for _, found in ranked[: wish.most]),
         largest=min(holes, key=lambda hole: (hole.prefix, hole), default=None),
         members=tuple(members),
         cluster=cluster,
-        pool=wish.pool,
         block_size=_block_size(members, cluster, wish),
-        space=space.cluster if space and not wish.within else None,
+        space=space.space if space and not wish.within else None,
     )
 
 
-def _levels(space: Cluster, cluster: Cluster | None, family: int) -> Iterator[Area]:
+def _levels(space: AddressSpace, cluster: Cluster | None, family: int) -> Iterator[Area]:
     levels = [pool for pool in sorted(space.pools, key=rank) if family in pool.families]
     if cluster:
         levels = [pool for pool in levels if pool.selector.matches(cluster.labels, cluster.name)][:1]

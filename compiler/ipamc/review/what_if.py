@@ -19,9 +19,10 @@ from ipamc.check.leavers import leaver_findings
 from ipamc.law.change import last_day
 from ipamc.lock.utilisation import utilisation
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster, Dialect, Node, Pool
+from ipamc.model.cluster import Cluster, Dialect, Pool
 from ipamc.model.diagnostics import Diagnostic, Refused, count, errors_of
 from ipamc.model.lock import Consent, Line, Lock, State
+from ipamc.model.node import Node
 from ipamc.model.pool_words import range_for, suggest_pool, why_only_pins
 from ipamc.pipeline import Inputs, load_cluster
 from ipamc.place.allocate.allocate import Placement, place
@@ -39,7 +40,7 @@ from ipamc.place.candidates import assign, shared_pools, unmatched_refused
 from ipamc.place.quarantine import first_day, released
 from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.read.locate import locate
-from ipamc.review.node_changes import NodeChange, apply_changes
+from ipamc.review.node_changes import ChangedCluster, NodeChange, apply_changes
 
 MOST_EXPLAINED = 8  # the most reasons for which remedies are searched
 MOST_POOLS = 3  # the most other pools that are named
@@ -85,10 +86,8 @@ class Without(Struct, frozen=True, kw_only=True):
 class WhatIf(Struct, frozen=True, kw_only=True):
     """The answer to `ipamc show --what-if`."""
 
-    cluster: Cluster
     changes: tuple[NodeChange, ...]
-    added: Mapping[str, tuple[str, ...]]
-    removed: Mapping[str, tuple[str, ...]]
+    changed: ChangedCluster
     given: Mapping[str, tuple[Line, ...]]  # the blocks of added nodes, by name
     left: tuple[Line, ...]  # the quarantined lines of removed nodes
     free_on: str  # the first day on which these can be given out again, ISO 8601; "": never
@@ -132,10 +131,8 @@ def what_if(inputs: Inputs, changes: Sequence[NodeChange], today: str) -> WhatIf
     pools = tuple(_pool_outlooks(changed.cluster, before.plan.lock, after.plan.lock, today))
     left = [line for line in after.plan.lock.lines if line.node in gone and line.state is State.QUARANTINED]
     return WhatIf(
-        cluster=changed.cluster,
         changes=tuple(changes),
-        added=changed.added,
-        removed=changed.removed,
+        changed=changed,
         given={name: after.plan.held.get(name, ()) for name in sorted(new)},
         left=tuple(line for line in left if line.since == today),
         free_on="" if cluster.quarantine_days is None else first_day(today, cluster.quarantine_days),
@@ -228,7 +225,7 @@ def _without(
         names = tuple(dict.fromkeys(node.name for node in nodes))
         ways = _ways_out(after, shortage, len(names)) if number < MOST_EXPLAINED else ()
         yield Without(nodes=names, pool=shortage.pool, finding=finding, ways=tuple(ways))
-    for finding in islice(no_family(placement.plan.cluster, placement.unserved), 1):
+    for finding in islice(no_family(placement.plan.scheme, placement.unserved), 1):
         unserved = sorted(unserved.node.name for unserved in placement.unserved)
         yield Without(nodes=tuple(unserved), finding=finding)
     for finding in islice(unmatched_refused(cluster, unmatched), 1):

@@ -27,7 +27,7 @@ from ipamc.read.rules import DUMP
 from ipamc.workspace.failure import EnvironmentFailure, Misnamed
 
 if TYPE_CHECKING:
-    from ipamc.model.routes import Table as RoutingTable
+    from ipamc.model.dump import Table as RoutingTable
     from ipamc.read.csv_table import Table, Wanted
     from ipamc.read.dump.machines import Machine
 

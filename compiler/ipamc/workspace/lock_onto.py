@@ -9,7 +9,7 @@ from ipamc.lock.file import dumps, parse
 from ipamc.lock.merge import dated, merge
 from ipamc.model.diagnostics import names
 from ipamc.model.lock import Line, State
-from ipamc.report.dropped_lines import dropped_lines
+from ipamc.report.lock_lines import dropped_lines
 from ipamc.workspace import disk, git
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.revision import commit_named

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from ipamc.lock.file import parse
+from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Line, Lock
+from ipamc.read.space_index import Index, load_index
 from ipamc.workspace import committed, disk, git, git_tree
-from ipamc.workspace.clusters import folder_of, name_of
+from ipamc.workspace.clusters import folder_of, name_of, parent_of
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.revision import clusters_below, unknown
-from ipamc.workspace.source import Commit, Source
+from ipamc.workspace.source import Commit, Disk, Source, below
+from ipamc.workspace.spaces import index_path
 
 if TYPE_CHECKING:
+    from ipamc.model.diagnostics import Diagnostic
+    from ipamc.model.plan import Plan
     from ipamc.pipeline import Compilation, Inputs
     from ipamc.review.diff import ClusterBase
 
@@ -99,12 +104,43 @@ def cluster_base(source: Source, folder: str, head: Inputs, compilation: Compila
         return read_base(
             inputs,
             source.rendered(folder),
-            plan.cluster if same else None,
+            plan.scheme if same else None,
             plan.lock if same_lock else None,
         )
     except UnreadableBase as problem:
         better = "compare with a revision before that, or after it was repaired"
         raise EnvironmentFailure(f"{inputs.lock_path} is not sound there ({problem}): {better}") from None
+
+
+def taken_over(
+    source: Source, head: Inputs, base: ClusterBase, plan: Plan, gone: Collection[str]
+) -> list[Diagnostic]:
+    """Return the findings about a cluster that left an address space and has addresses of a member now.
+    Members are those of its index, and those of the index in the base, except `gone`, whose deletion the user
+    allows, and those that are in the cluster's present space, which compares them.
+    """
+    from ipamc.check.address_space import held_lines, members_in, prefixes_of, taken_while_leaving
+
+    was, cluster = base.cluster, plan.scheme
+    if isinstance(source, Disk) or not isinstance(was, Cluster) or not isinstance(cluster, Cluster):
+        return []
+    if was.address_space in {"", cluster.address_space}:
+        return []
+    path = index_path(f"{parent_of(head.folder)}/{was.address_space}")
+    there = below(source.top, path)
+    text = git_tree.blobs(source.top, source.commit, [there]).get(there, b"")
+    now = prefixes_of(cluster, held_lines(plan.lock), head.lock_path, head.lock)
+    over = [prefix.block for prefix in now.prefixes]
+    then = load_index(text, was.address_space)
+    members = members_in(f"{source.revision}:{there}", then, over) if isinstance(then, Index) else {}
+    after = head.index_of(was.address_space)
+    others = {**members, **(members_in(path, after, over) if after else {})}
+    joined = head.index_of(now.space)
+    together = {line.cluster for _, line in joined.lines} if joined else set()
+    for name in {was.name, now.cluster, *gone, *together}:
+        others.pop(name, None)
+    had = prefixes_of(was, held_lines(base.lock), base.lock.path, None)
+    return list(taken_while_leaving(had, now, others.values(), members.values()))
 
 
 def _texts(inputs: Inputs) -> dict[str, bytes]:

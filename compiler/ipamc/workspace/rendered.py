@@ -98,8 +98,7 @@ def recompiled(folder: str) -> Recompiled:
     from ipamc.render.arrange import arrange_waiting
     from ipamc.render.yaml import emit
 
-    # The contents of objects are not compared, so other clusters do not matter.
-    inputs = replace(Disk().inputs(folder), today=today(), locked=True, skip_tests=True, members=())
+    inputs = replace(Disk().inputs(folder), today=today(), locked=True, skip_tests=True)
     compilation = compile_cluster(inputs)
     files = compilation.files, emit(arrange_waiting(compilation.plan), inputs.templates)
     rendered, waiting = (Rendered({path: text.encode() for path, text in each.items()}) for each in files)

@@ -23,10 +23,11 @@ from ipamc.workspace.inputs import (
     read_sources,
     source_paths,
 )
-from ipamc.workspace.spaces import indexes_beside, of_space, own_index, spaces_in, survey_members
+from ipamc.workspace.spaces import indexes_beside, of_space, own_index, spaces_in
 
 if TYPE_CHECKING:
     from ipamc.model.cluster import Version
+    from ipamc.model.space import Surveyed
     from ipamc.pipeline import Inputs
 
 
@@ -68,6 +69,11 @@ class Disk(Struct, frozen=True):
         if rendered and lock.text is not None and not is_rendered:
             published = _committed(folder, (*BINDING, INDEX))
         own = of_space(lock.text, sources)
+        surveyed: Surveyed = ()
+        if own and rendered:
+            from ipamc.workspace.survey import survey_members
+
+            surveyed = survey_members(folder, lock.text)
         return Inputs(
             name=name_of(folder),
             folder=folder,
@@ -80,7 +86,7 @@ class Disk(Struct, frozen=True):
             rendered=is_rendered,
             published=published,
             spaces=own_index(folder) if own else indexes_beside(folder, self.spaces),
-            surveyed=survey_members(folder, lock.text) if own and rendered else (),
+            surveyed=surveyed,
             schemas=disk.assets("schemas"),
             templates=disk.assets("templates"),
             assume=self.assume,

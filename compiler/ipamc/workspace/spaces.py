@@ -17,7 +17,6 @@ from ipamc.workspace.inputs import may_mention, read_sources
 
 if TYPE_CHECKING:
     from ipamc.model.cidr import Block
-    from ipamc.model.space import Surveyed
     from ipamc.read.space_index import IndexLine
 
 _document = re.compile(rb"kind[\"']?\s*:[^#\n]*AddressSpace").search  # matches no comment
@@ -94,17 +93,9 @@ def members_without(folders: Iterable[str], spaces: Iterable[str], block: Block)
         return frozenset()
 
 
-def survey_members(folder: str, lock: bytes | None) -> Surveyed:
-    """Read the addresses that the clusters beside a space occupy and request."""
-    from ipamc.address_space import known_ranges
-    from ipamc.workspace.neighbours import beside, survey_of
-
-    path, me = index_path(name_of(folder)), disk.identity(folder)  # also of "."
-    known = known_ranges(lock, safe_read.read(index_path(folder)), name_of(folder))
-    others = (other for other in beside([folder]) if disk.identity(other) != me)
-    spaces = {name: {path: text} for name, text in known.items()}
-    found = (survey_of(other, spaces.get(name_of(other), {})) for other in others)
-    return tuple(each for each in found if each is not None)
+def may_be_member(sources: Mapping[str, bytes]) -> bool:
+    """Return whether documents may name an address space or request one. Misses escaped keys."""
+    return any(b"addressSpace" in data or space_index.may_ask(data) for data in sources.values())
 
 
 def write_indexes(changed: Iterable[tuple[str, str, Sequence[IndexLine]]]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can
 from tests.e2e.agents import clusters
 from tests.e2e.agents.conftest import Begin

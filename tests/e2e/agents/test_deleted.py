@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can
 from tests.e2e.agents.clusters import documents
 from tests.e2e.agents.conftest import Begin

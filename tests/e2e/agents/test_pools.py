@@ -8,7 +8,7 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import PRE_ALLOCATION, can, needed_addresses
 from tests.e2e.agents import clusters
 from tests.e2e.agents.conftest import Begin

@@ -9,7 +9,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can
 from tests.e2e.agents.clusters import documents
 from tests.e2e.agents.conftest import Begin, needs_ip6tables

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can
 from tests.e2e.agents.clusters import MODES, documents
 from tests.e2e.agents.conftest import Begin, needs_ip6tables

@@ -101,7 +101,7 @@ class Cluster:
         return [
             (path, document)
             for path, (_, text) in self.files.items()
-            if path.startswith("rendered/") and not path.endswith("helm-values.yaml")
+            if path.startswith("rendered/") and not path.endswith(("helm-values.yaml", "index.jsonl"))
             for document in documents(text)
         ]
 
@@ -225,7 +225,8 @@ def _one_node_an_address(cluster: Cluster) -> Iterator[str]:
 def _one_cluster_an_address(after: Mapping[str, Cluster]) -> Iterator[str]:
     spaces: dict[str, list[tuple[str, Line]]] = defaultdict(list)
     for cluster in after.values():
-        if space := cluster.spec.get("addressSpace"):
+        space = str(cluster.spec.get("addressSpace"))
+        if space in after:  # it has an index
             spaces[space] += [(cluster.name, line) for line in cluster.lines if line.state != "released"]
     for space, found in spaces.items():
         for at, (name, line) in enumerate(found):

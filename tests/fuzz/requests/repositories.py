@@ -186,6 +186,8 @@ def made(number: int) -> Repository:
         (folder / "nodes.yaml").write_text(inventory(name, what.nodes[name]))
         (folder / "tests.yaml").write_text(TESTS)
     ipamc("first", "compile", "--jobs", "1")
+    if what.shared:
+        ipamc("first", "init", "--space", "site")
     ipamc("first", "ci", "github")
     ipamc("first", "ci", "gitlab")
     commit("first")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from ipamc.model.cilium.features import FIRST, LAST, Capability
+from ipamc.model.cilium.support import FIRST, LAST, Capability
 from ipamc.model.cilium.versions import since, text, until
 from ipamc.read.kinds import KINDS, OURS, Kind
 from ipamc.workspace.disk import assets

@@ -26,10 +26,9 @@ from ipamc.workspace.environment import variable
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.forge import Nowhere, last_applied, last_success
 from ipamc.workspace.inputs import SHARED_TESTS, read_sources
-from ipamc.workspace.neighbours import lists_others
 from ipamc.workspace.revision import require_top
 from ipamc.workspace.safe_read import refuse_links
-from ipamc.workspace.spaces import index_path, is_space
+from ipamc.workspace.spaces import index_path, is_space, may_be_member
 from ipamc.workspace.tree import parts_of
 
 STAGES = ("compile", "apply", "repair", "refresh")
@@ -244,7 +243,7 @@ def changed(base: str, *, strict: bool) -> tuple[str, list[str], list[str]]:
         names = sorted({*names, *found})
         say(f"all clusters are listed, because {files[0]} changed, which holds for all of them")
     unchanged = sorted(found.keys() - set(names)) if strict and names else []
-    others = [name for name in unchanged if lists_others(read_sources(found[name])[0])]
+    others = [name for name in unchanged if _lists_others(read_sources(found[name])[0])]
     if others:
         names = sorted({*names, *others})
         say(f"listed, because what they do not masquerade depends on others: {', '.join(others)}")
@@ -255,6 +254,11 @@ def changed(base: str, *, strict: bool) -> tuple[str, list[str], list[str]]:
     if gone:
         say(f"deleted here; what was applied stays: {', '.join(gone)}")
     return commit, [name for name in names if name in found], gone
+
+
+def _lists_others(sources: Mapping[str, bytes]) -> bool:
+    """Return whether the rendered files may depend on other clusters of the address space."""
+    return may_be_member(sources) and any(b"masquerade" in data for data in sources.values())
 
 
 def _since(base: str, *, strict: bool) -> tuple[str, list[str] | None]:

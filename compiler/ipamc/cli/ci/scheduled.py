@@ -130,7 +130,7 @@ def audit(*, cluster: str, files: tuple[str, ...], url: str) -> int:
 
 def _update_issue(cluster: str, lines: Sequence[str]) -> bool:
     """Write these lines into the issue of a cluster, or close it without any; return whether that worked."""
-    from ipamc.report.plan.markdown import code
+    from ipamc.report.plan_markdown import code
 
     mark = MARK.format(cluster)
     listed = "".join(f"- {code(line)}\n" for line in lines)
@@ -237,7 +237,6 @@ def _refreshed(cluster: str, folder: str, files: tuple[str, ...]) -> tuple[int, 
     from ipamc.cli.plan import PlanRun, run
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
     from ipamc.workspace.environment import today
-    from ipamc.workspace.neighbours import Folders, neighbours
     from ipamc.workspace.plan_base import find_base
 
     if code := main(["import", "--refresh", "--", cluster, *files]):
@@ -254,8 +253,6 @@ def _refreshed(cluster: str, folder: str, files: tuple[str, ...]) -> tuple[int, 
         today=day,
         revision="HEAD",
         source=find_base("HEAD", [folder], []).source,
-        folders=Folders(now=folder, was=folder),
-        neighbours=neighbours([folder], progress).get(folder),
     )
     report = run(task)
     if report.difference is None:
@@ -301,17 +298,17 @@ def _propose(there: Remote, requests: Requests, report: ClusterReport, commit: s
 
 def _body(report: ClusterReport, reasons: list[str], problem: str) -> str:
     """Return the text of the merge or pull request: how it is merged, and the plan."""
-    from ipamc.report.plan import markdown
+    from ipamc.report import plan_markdown
     from ipamc.review.diff.plan_report import PlanReport
 
     only = "This only adds nodes or uids:"
     if reasons:
-        listed = "".join(f"\n- {markdown.code(reason)}" for reason in reasons)
+        listed = "".join(f"\n- {plan_markdown.code(reason)}" for reason in reasons)
         said = f"**A person decides**, because this is more than new nodes:\n{listed}"
     elif problem:
-        said = f"{only} it can be merged. It cannot merge by itself here: {markdown.code(problem)}"
+        said = f"{only} it can be merged. It cannot merge by itself here: {plan_markdown.code(problem)}"
     else:
         said = f"{only} it merges by itself, once its checks pass."
-    plan = markdown.render(PlanReport(base="HEAD", clusters=(report,), scope=(report.name,)))
+    plan = plan_markdown.render(PlanReport(base="HEAD", clusters=(report,), scope=(report.name,)))
     about = "The scheduled job writes this branch again by force, and closes this when nothing is left."
     return f"{said}\n\n{plan}\n<sub>{about}</sub>\n"[:LONGEST]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from ipamc.importing.calico import calico_rules as rules
-from ipamc.importing.calico.values import Borrowed, Claim
+from ipamc.importing.calico.calico_rules import Borrowed, Claim
 from ipamc.model.address_sets import blocks_over, overlaps
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Diagnostic

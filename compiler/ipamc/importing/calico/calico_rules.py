@@ -1,15 +1,49 @@
-"""Rules of an import from Calico: its pools, its blocks, and what a person decides before a node moves."""
+"""Calico's pools and blocks as values; rules of an import: what a person decides before a node moves."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ipamc.importing.calico.values import Borrowed, CalicoPool, Claim
+from msgspec import Struct, field
+
 from ipamc.model.cidr import Block, address_text
-from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, names, note, warning
+from ipamc.model.diagnostics import At, Diagnostic, Related, Span, count, error, names, note, warning
 from ipamc.model.dump import Dump, SeenAffinity, SeenBlock
+from ipamc.model.selector.selector import Selector
 from ipamc.model.wording import cut, listing, shown
+
+
+class CalicoPool(Struct, frozen=True, kw_only=True):
+    """An IPPool."""
+
+    name: str
+    block: Block
+    size: int  # prefix length of its blocks
+    selector: Selector
+    workload: bool  # pods get its addresses; False: only tunnels or load balancers do
+    overlay: str = ""  # `ipipMode` or `vxlanMode` if it is not Never
+    halted: str = ""  # why Calico creates no new blocks in it for the pods of a node; "": it does
+    labels: Mapping[str, str] = field(default_factory=dict)
+    at: Span
+
+
+class Claim(Struct, frozen=True):
+    """A block, and the node that has it."""
+
+    block: Block
+    node: str
+    at: Span
+
+
+class Borrowed(Struct, frozen=True):
+    """An address that is used by another node than the owner of its block."""
+
+    family: int
+    address: int
+    user: str  # as `SeenBlock.users`
+    claim: Claim
+
 
 _FEW = 3  # the most users of addresses in a finding
 _PLACES = 5  # the most places of a finding

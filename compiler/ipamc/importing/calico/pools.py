@@ -9,20 +9,18 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ipamc.importing.calico import calico_rules as rules
-from ipamc.importing.calico.values import CalicoPool
+from ipamc.importing.calico.calico_rules import CalicoPool
 from ipamc.importing.facts import cidr_of
 from ipamc.model.address_sets import index_around, outermost, subtract
 from ipamc.model.cidr import BITS, Block, CidrError
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump, SeenObject
-from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.expression import SelectorError
 from ipamc.model.selector.normal_form import apart
 from ipamc.model.selector.selector import EVERY, Selector, parse_calico
 from ipamc.read.kinds.nodes import RawCondition
+from ipamc.read.kinds.pools import CALICO_SIZES
 from ipamc.read.values import ForeignMetadata
-
-BLOCK_SIZES = {4: 26, 6: 122}
-"""Calico's default block sizes (api/pkg/apis/projectcalico/v3/ippool.go)."""
 
 
 class _Spec(msgspec.Struct, rename="camel"):
@@ -62,23 +60,19 @@ def read_pools(dump: Dump) -> tuple[list[CalicoPool], list[Diagnostic]]:
     for item in dump.of_kind("IPPool"):
         try:
             pools.setdefault(item.name, _pool(item, msgspec.convert(dict(item.value), _Pool), found))
-        except (msgspec.ValidationError, CidrError, SelectorError, _BlockSizeError) as problem:
+        except (msgspec.ValidationError, CidrError, SelectorError) as problem:
             found.append(rules.unreadable(item.at, f"IPPool {item.name}", str(problem)))
     return list(pools.values()), found
 
 
-class _BlockSizeError(ValueError):
-    """A block size that a pool cannot have."""
-
-
 def _pool(item: SeenObject, raw: _Pool, found: list[Diagnostic]) -> CalicoPool:
-    """Return an IPPool. Raises CidrError, SelectorError, _BlockSizeError."""
+    """Return an IPPool. Raises CidrError, SelectorError, ValidationError."""
     spec = raw.spec
     workload = not spec.allowed_uses or "Workload" in spec.allowed_uses
     block = cidr_of(item, spec.cidr, found, pods=workload)
-    size = spec.block_size or BLOCK_SIZES[block.family]
+    size = spec.block_size or CALICO_SIZES[block.family]
     if not 0 < size <= BITS[block.family]:
-        raise _BlockSizeError(f"blockSize {size} is no prefix length of IPv{block.family}")
+        raise msgspec.ValidationError(f"blockSize {size} is no prefix length of IPv{block.family}")
     if spec.namespace_selector and workload and parse_calico(spec.namespace_selector) != EVERY:
         found.append(rules.namespace_selector(item.at, item.name, spec.namespace_selector))
     return CalicoPool(

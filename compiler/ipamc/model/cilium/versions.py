@@ -8,10 +8,10 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from ipamc.model.cidr import BITS, Block, usable
-from ipamc.model.cilium.features import FIRST, LAST, Capability
-from ipamc.model.cilium.support import TABLE, Basis
-from ipamc.model.cluster import Cluster, Mode, Node, Pool, Version
+from ipamc.model.cilium.support import FIRST, LAST, TABLE, Basis, Capability
+from ipamc.model.cluster import Cluster, Mode, Pool, Version
 from ipamc.model.lock import Line
+from ipamc.model.node import Node
 
 _ROWS = {row.capability: row for row in TABLE}
 

@@ -5,9 +5,8 @@ calico              text to expression and back; calico_tokens: its words, its e
 kubernetes          objects to expression
 normal_form         negation normal form, with one condition for each label; its LabelSelector, its
                     signs, and why no node can satisfy it
-expression          the meaning that all languages share, and its evaluation
+expression          the meaning that all languages share, its evaluation, the error for a refused selector
 label_syntax        what Kubernetes allows in keys, values and names
-error               the error for a refused selector
 """
 
 from ipamc import on_demand

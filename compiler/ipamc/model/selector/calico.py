@@ -20,7 +20,6 @@ from msgspec import Struct, field
 
 from ipamc.model.selector import calico_tokens
 from ipamc.model.selector.calico_tokens import Cursor
-from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.expression import (
     MAX_HEIGHT,
     Always,
@@ -31,6 +30,7 @@ from ipamc.model.selector.expression import (
     Not,
     Operator,
     Or,
+    SelectorError,
     Test,
 )
 

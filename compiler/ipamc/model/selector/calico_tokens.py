@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from ipamc.model.selector.error import SelectorError, shown
+from ipamc.model.selector.expression import SelectorError, shown
 
 MAX_LABEL = 512
 """The most characters of a label's key in Calico's tokenizer."""

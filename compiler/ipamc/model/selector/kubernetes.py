@@ -16,8 +16,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from ipamc.model.selector import label_syntax
-from ipamc.model.selector.error import SelectorError, shown
-from ipamc.model.selector.expression import Always, And, Expression, Named, Never, Not, Operator, Or, Test
+from ipamc.model.selector.expression import (
+    Always,
+    And,
+    Expression,
+    Named,
+    Never,
+    Not,
+    Operator,
+    Or,
+    SelectorError,
+    Test,
+    shown,
+)
 
 Keys = tuple[str | int, ...]
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 _PART = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_PART}(?:\.{_PART})*"
 _SHORT_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 
 # `fullmatch`: `$` accepts a trailing line break. Character classes are ASCII, so characters are bytes.
-_is_key = re.compile(rf"(?:(?=[^/]{{1,253}}/){_SUBDOMAIN}/)?{_SHORT_NAME}").fullmatch
-_is_value = re.compile(rf"(?:{_SHORT_NAME})?").fullmatch
+is_label_key = re.compile(rf"(?:(?=[^/]{{1,253}}/){_SUBDOMAIN}/)?{_SHORT_NAME}").fullmatch
+is_label_value = re.compile(rf"(?:{_SHORT_NAME})?").fullmatch
 _is_subdomain = re.compile(_SUBDOMAIN).fullmatch
 _integer = re.compile(r"([+-]?)0*(\d{1,19})", re.ASCII).fullmatch
 
@@ -30,14 +30,14 @@ def label_key_problem(key: str) -> str:
     A valid key is a name of 1 to 63 characters after an optional DNS subdomain and slash. Costs one compiled
     match for a valid key.
     """
-    return "" if _is_key(key) else _key_problem(key)
+    return "" if is_label_key(key) else _key_problem(key)
 
 
 def label_value_problem(value: str) -> str:
     """Return what is wrong with a label value as a predicate, or "" if it is empty or a valid name."""
     if len(value) > LONGEST_VALUE:
         return f"is longer than {LONGEST_VALUE} characters"
-    return "" if _is_value(value) else f"is not made of {_CHARACTERS}"
+    return "" if is_label_value(value) else f"is not made of {_CHARACTERS}"
 
 
 def subdomain_problem(name: str) -> str:
@@ -61,16 +61,6 @@ def as_subdomain(name: str) -> str:
 def are_subdomains(names: Collection[str]) -> bool:
     """Return whether `subdomain_problem` accepts all of many names. A quarter of its time for each."""
     return all(map(_is_subdomain, names)) and max(map(len, names), default=0) <= LONGEST_NAME
-
-
-def are_label_keys(keys: Iterable[str]) -> bool:
-    """Return whether `label_key_problem` accepts all of many keys."""
-    return all(map(_is_key, keys))
-
-
-def are_label_values(values: Iterable[str]) -> bool:
-    """Return whether `label_value_problem` accepts all of many values."""
-    return all(map(_is_value, values))
 
 
 def dns_label_problem(name: str) -> str:

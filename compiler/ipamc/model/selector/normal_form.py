@@ -13,8 +13,18 @@ from typing import TypeVar, assert_never
 
 from msgspec import Struct
 
-from ipamc.model.selector.error import shown
-from ipamc.model.selector.expression import Always, And, Expression, Named, Never, Not, Operator, Or, Test
+from ipamc.model.selector.expression import (
+    Always,
+    And,
+    Expression,
+    Named,
+    Never,
+    Not,
+    Operator,
+    Or,
+    Test,
+    shown,
+)
 from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem
 
 K = TypeVar("K")

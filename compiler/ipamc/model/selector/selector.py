@@ -10,12 +10,12 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct
 
 from ipamc.model.selector import calico, calico_tokens, kubernetes, normal_form
-from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.expression import (
     Always,
     Expression,
     Matcher,
     Named,
+    SelectorError,
     Test,
     effort,
     leaves,

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ipamc.law.change import last_day
 from ipamc.model.address_sets import blocks_over, by_block, lines_over, outermost
 from ipamc.model.cidr import Block, Range, part
-from ipamc.model.cluster import Cluster
+from ipamc.model.cluster import Scheme
 from ipamc.model.diagnostics import At, Diagnostic, Related, Span, error
 from ipamc.model.follows import address_for
 from ipamc.model.lock import Line, Lock, State
@@ -45,7 +45,7 @@ class Placement(Struct, frozen=True, kw_only=True):
 
 
 def allocate(
-    cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, today: str
+    cluster: Scheme, wants: tuple[Want, ...], reconciled: Reconciled, today: str
 ) -> tuple[Plan, list[Diagnostic]]:
     """Place what nodes still need; report the nodes that got nothing, and why. Costs the same as `place`."""
     made = place(cluster, wants, reconciled, today)
@@ -58,7 +58,7 @@ def allocate(
     return made.plan, found
 
 
-def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, today: str) -> Placement:
+def place(cluster: Scheme, wants: tuple[Want, ...], reconciled: Reconciled, today: str) -> Placement:
     """Place what nodes still need: pinned newcomers, renumbered nodes, then newcomers, each in name order.
     New lines of renumbered nodes are pending. `today` (ISO 8601, UTC) decides which quarantine is over. A
     re-used line leaves the lock as a whole. O(n log n) in lines and newcomers, times the number of block
@@ -93,7 +93,7 @@ def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, tod
         changed = {line.block: line for node in arrived for line in node.lines}
         lines = [changed.get(line.block, line) for line in lines]
     plan = Plan(
-        cluster=cluster,
+        scheme=cluster,
         wants=wants,
         lock=replace(reconciled.lock, lines=tuple(lines)),
         origins={
@@ -198,7 +198,7 @@ class PinConflict(Struct, frozen=True, kw_only=True):
     """The node's address that decides the block; "" for a pin in the input."""
 
 
-def place_pins(cluster: Cluster, reconciled: Reconciled, demands: Iterable[Demand]) -> Pinned:
+def place_pins(cluster: Scheme, reconciled: Reconciled, demands: Iterable[Demand]) -> Pinned:
     """Place the pins of nodes in the families that they need. O(pins log (pins + lines)).
     Nodes come in the order of `demands`, pins as written; pins share no address (IPC0217). A pin that its
     node holds, or that the node's pending line has, is not placed again.
@@ -232,7 +232,7 @@ def place_pins(cluster: Cluster, reconciled: Reconciled, demands: Iterable[Deman
 class _PinPlacer:
     """Places pins one by one, against lines and blocked ranges."""
 
-    def __init__(self, cluster: Cluster, reconciled: Reconciled) -> None:
+    def __init__(self, cluster: Scheme, reconciled: Reconciled) -> None:
         self._lines = reconciled.lock.lines
         self._blocked_ranges = blocked_ranges(cluster, reconciled.taken)
         self._blocked = outermost(self._blocked_ranges)
@@ -284,7 +284,7 @@ def _pins_of(node: str, offer: Offer) -> dict[Block, Range]:
     return {pin.block: pin for pin in offer.pool.pins.get(node, ())}
 
 
-def pin_conflicts(cluster: Cluster, lock: Lock, conflicts: Sequence[PinConflict]) -> Iterator[Diagnostic]:
+def pin_conflicts(cluster: Scheme, lock: Lock, conflicts: Sequence[PinConflict]) -> Iterator[Diagnostic]:
     """IPC0306: a pinned block is free for its node, or was released."""
     places: Mapping[str, At] = {node.name: node.at for node in cluster.nodes} if conflicts else {}
     for conflict in conflicts:
@@ -299,7 +299,7 @@ def pin_conflicts(cluster: Cluster, lock: Lock, conflicts: Sequence[PinConflict]
         yield error("IPC0306", conflict.pin.at, conflict_text(cluster, conflict), also=also, help=way_out)
 
 
-def conflict_text(cluster: Cluster, conflict: PinConflict) -> str:
+def conflict_text(cluster: Scheme, conflict: PinConflict) -> str:
     """Return a sentence with the addresses that a pin cannot have, and the reason."""
     by = conflict.by
     if isinstance(by, BlockedRange):
@@ -318,7 +318,7 @@ def _elsewhere(conflict: PinConflict) -> str:
     return f"pin another block for node {conflict.node}"
 
 
-def _of_line(line: Line, conflict: PinConflict, cluster: Cluster) -> tuple[str, str]:
+def _of_line(line: Line, conflict: PinConflict, cluster: Scheme) -> tuple[str, str]:
     """Return a description of a line, and what to do about a pin that overlaps it."""
     release = f"ipamc lock {cluster.name} --release {line.block}"
     another = _elsewhere(conflict)

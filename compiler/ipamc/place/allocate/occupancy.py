@@ -11,9 +11,9 @@ from msgspec import Struct, field
 from ipamc.law.change import is_over
 from ipamc.model.address_sets import blocks_over, lines_over, outermost, shared, subtract
 from ipamc.model.cidr import BITS, Block, Range
-from ipamc.model.cluster import Cluster
+from ipamc.model.cluster import Scheme
 from ipamc.model.lock import Line, State
-from ipamc.model.node_addresses import reserved_around
+from ipamc.model.ownership import reserved_around
 from ipamc.model.plan import ShownBlock
 
 Take = Callable[[int, Block], None]
@@ -27,7 +27,7 @@ class BlockedRange(Struct, frozen=True, kw_only=True):
     range: Range | ShownBlock
 
 
-def blocked_ranges(cluster: Cluster, taken: Sequence[ShownBlock]) -> dict[Block, BlockedRange]:
+def blocked_ranges(cluster: Scheme, taken: Sequence[ShownBlock]) -> dict[Block, BlockedRange]:
     """Return addresses that no node gets: reserved, excluded, `taken` by CiliumNodes without a line."""
     reserved = [cidr for pool in cluster.pools for cidr in pool.reserved]
     reserved += (around for _, around in reserved_around(cluster, by_operator=True))
@@ -41,7 +41,7 @@ def blocked_ranges(cluster: Cluster, taken: Sequence[ShownBlock]) -> dict[Block,
     }
 
 
-def blocked(cluster: Cluster, taken: Sequence[ShownBlock]) -> list[Block]:
+def blocked(cluster: Scheme, taken: Sequence[ShownBlock]) -> list[Block]:
     """Return addresses in no line that newcomers cannot get, including pins, even of absent nodes."""
     pins = [pin.block for pool in cluster.pools for pinned in pool.pins.values() for pin in pinned]
     return outermost([*blocked_ranges(cluster, taken), *pins])

@@ -13,9 +13,10 @@ from msgspec.structs import replace
 from ipamc.lock.utilisation import utilisation
 from ipamc.model.address_sets import addresses_taken, blocks_over, lines_over, shared
 from ipamc.model.cidr import BITS
-from ipamc.model.cluster import Cluster, Dialect, Node, Pool, PoolFamily
+from ipamc.model.cluster import AddressSpace, Dialect, Pool, PoolFamily, Scheme
 from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, several, warning
 from ipamc.model.lock import Line, Lock
+from ipamc.model.node import Node
 from ipamc.model.plan import Offer
 from ipamc.model.pool_words import block_size, more_room, range_for, terms
 from ipamc.place.allocate.free_space import Space
@@ -57,7 +58,7 @@ class Unserved(msgspec.Struct, frozen=True):
 
 
 def no_room(
-    cluster: Cluster, shorts: Iterable[Short], after: Occupancy, before: Lock | None = None
+    cluster: Scheme, shorts: Iterable[Short], after: Occupancy, before: Lock | None = None
 ) -> Iterator[Diagnostic]:
     """IPC0303: the pool that serves a node has room for it."""
     these = (short for short in shorts if not short.room)
@@ -68,7 +69,7 @@ def no_room(
 
 
 def half_room(
-    cluster: Cluster, shorts: Iterable[Short], after: Occupancy, before: Lock | None = None
+    cluster: Scheme, shorts: Iterable[Short], after: Occupancy, before: Lock | None = None
 ) -> Iterator[Diagnostic]:
     """IPC0305: a dual-stack pool serves all the families that a node still needs, or none."""
     these = (short for short in shorts if short.room)
@@ -79,7 +80,7 @@ def half_room(
         yield error("IPC0305", pool.at, message, also=also, help=pool.ways_out)
 
 
-def no_room_to_grow(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> Iterator[Diagnostic]:
+def no_room_to_grow(cluster: Scheme, shorts: Iterable[Short], after: Occupancy) -> Iterator[Diagnostic]:
     """IPC0616: a pool has room for the nodes that `ipamc resize` would give more blocks."""
     for shortage, nodes, pool in _full_pools(cluster, shorts, after):
         message = (
@@ -89,7 +90,7 @@ def no_room_to_grow(cluster: Cluster, shorts: Iterable[Short], after: Occupancy)
         yield warning("IPC0616", pool.at, message, also=also, help=pool.ways_out)
 
 
-def no_family(cluster: Cluster, unserved: Iterable[Unserved]) -> Iterator[Diagnostic]:
+def no_family(cluster: Scheme, unserved: Iterable[Unserved]) -> Iterator[Diagnostic]:
     """IPC0307: every family of the cluster is in a pool that serves the node."""
     groups = _by_value(((found.families, found.passed), found.node) for found in unserved)
     for (families, passed), nodes in sorted(groups.items(), key=lambda item: item[0]):
@@ -97,7 +98,7 @@ def no_family(cluster: Cluster, unserved: Iterable[Unserved]) -> Iterator[Diagno
         pools = f"; {_passed_text(passed)}" if passed else ", as they have none"
         message = f"no candidate pool gives {ip(families)} to {_nodes(cluster, nodes)}{pools}"
         fix = f"select the node with a pool that has a range of {ip(families)}, or take it out of ipFamilies"
-        if cluster.is_space:
+        if isinstance(cluster, AddressSpace):
             fix = f"add {' and '.join(f'ipv{family}' for family in families)} to the address space"
         if any(cluster.pools_by_name[pool.pool].follows for pool in passed):
             fix = f"write its InternalIP of {ip(families)}, which the inventory lacks (internalIPs); or {fix}"
@@ -158,7 +159,7 @@ class _FullPool(Struct, frozen=True, kw_only=True):
 
 
 def _full_pools(
-    cluster: Cluster, shorts: Iterable[Short], after: Occupancy, before: Lock | None = None
+    cluster: Scheme, shorts: Iterable[Short], after: Occupancy, before: Lock | None = None
 ) -> Iterator[tuple[Shortage, list[Node], _FullPool]]:
     """Yield each shortage with its nodes and its pool. `before` has the lines without newcomers, if known."""
     groups, lack = grouped(shorts), Counter[tuple[str, Sizes]]()
@@ -169,7 +170,7 @@ def _full_pools(
 
 
 def _full_pool(
-    cluster: Cluster, name: str, full: Sizes, lack: int, after: Occupancy, before: Lock | None
+    cluster: Scheme, name: str, full: Sizes, lack: int, after: Occupancy, before: Lock | None
 ) -> _FullPool:
     """Return the contents of a pool in its full families, where `lack` nodes lack a block."""
     pool = cluster.pools_by_name[name]
@@ -200,7 +201,9 @@ def _full_pool(
             release = f"if nothing uses it any more: ipamc lock {cluster.name} --release {block}"
         if before and (found := smaller_blocks(cluster, pool, (family, prefix), before, after.lines, blocks)):
             ways.append(words(pool, family, found))
-    may_overflow = cluster.mode.one_block and not cluster.is_space and pool.dialect is Dialect.NATIVE
+    may_overflow = (
+        cluster.mode.one_block and not isinstance(cluster, AddressSpace) and pool.dialect is Dialect.NATIVE
+    )
     if may_overflow and len(cluster.pools) > 1:
         ways.append("name a pool with room in its overflow")
     first = pool.families[full[0][0]]
@@ -216,7 +219,7 @@ def _next_reuse(part: PoolFamily, prefix: int, after: Occupancy) -> Reuse | None
     return place.reuse if place and place.reuse and place.reuse.day else None
 
 
-def _contents(cluster: Cluster, part: PoolFamily, prefix: int, use: _Use, reuse: Reuse | None) -> str:
+def _contents(cluster: Scheme, part: PoolFamily, prefix: int, use: _Use, reuse: Reuse | None) -> str:
     """Return a phrase for the number of blocks of a size in a pool and family, and their use."""
     size = 1 << (BITS[part.family] - prefix)
     until = ""
@@ -260,7 +263,7 @@ def _blocks(addresses: int, size: int) -> str:
     return f"{whole:,}.{tenth}" if tenth else f"{whole:,}"
 
 
-def _nodes(cluster: Cluster, nodes: list[Node]) -> str:
+def _nodes(cluster: Scheme, nodes: list[Node]) -> str:
     return several([node.name for node in nodes], terms(cluster).unit)
 
 
@@ -293,7 +296,7 @@ class Smaller(NamedTuple):
     wanted: int
 
 
-def free_blocks(cluster: Cluster, lock: Lock, pool: Pool, family: int, prefix: int) -> int:
+def free_blocks(cluster: Scheme, lock: Lock, pool: Pool, family: int, prefix: int) -> int:
     """Count the blocks of a prefix length that newcomers could get in a pool. O(lines of the pool)."""
     part = replace(pool.families[family], block_size=prefix)
     alone = replace(cluster, pools=(replace(pool, families={family: part}),))
@@ -301,13 +304,17 @@ def free_blocks(cluster: Cluster, lock: Lock, pool: Pool, family: int, prefix: i
 
 
 def smaller_blocks(
-    cluster: Cluster, pool: Pool, full: tuple[int, int], before: Lock, after: Sequence[Line], lack: int
+    cluster: Scheme, pool: Pool, full: tuple[int, int], before: Lock, after: Sequence[Line], lack: int
 ) -> Smaller | None:
     """Return the largest smaller block that makes room for all newcomers, or None; others keep theirs.
     `full` is the family and prefix length of the `lack` blocks; `after` has new lines, `before` has not.
     """
     family, prefix = full
-    if prefix != pool.families[family].block_size or cluster.shared_pools or cluster.is_space:
+    if (
+        prefix != pool.families[family].block_size
+        or cluster.shared_pools
+        or isinstance(cluster, AddressSpace)
+    ):
         return None  # a size of `blockSizes`; or an operator whose maskSize is fixed
     old = {line.block for line in before.lines}
     new = [line.block for line in after if line.pool == pool.name and line.block.family == family]

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from ipamc.check.held_blocks import Fault, classify
 from ipamc.model.cidr import Block, part
-from ipamc.model.cluster import Cluster, Pool
+from ipamc.model.cluster import Pool, Scheme
 from ipamc.model.lock import Consent, Key, Line, Lock
 from ipamc.model.ownership import Blocks, OwnershipRules, RangeIndex, ShownBlocks
 from ipamc.model.plan import ShownBlock, Want
@@ -18,7 +18,7 @@ from ipamc.model.plan import ShownBlock, Want
 class Context(Struct, frozen=True, kw_only=True, dict=True):
     """Values that all nodes of a compile share."""
 
-    cluster: Cluster
+    cluster: Scheme
     lock: Lock
     """After consent was applied, with the pools' names at the last compile."""
     consent: Consent

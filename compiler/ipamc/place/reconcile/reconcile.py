@@ -25,7 +25,7 @@ from ipamc.check.leavers import leaver_findings, truncated_list
 from ipamc.lock.consent import apply_consent
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster, Mode, Pool
+from ipamc.model.cluster import Cluster, Mode, Pool, Scheme
 from ipamc.model.diagnostics import Diagnostic, Span, count, error, names
 from ipamc.model.evidence import Evidence, waits
 from ipamc.model.lock import Consent, Line, Lock, State
@@ -45,7 +45,7 @@ InPool = tuple[Line, Pool | None]
 
 
 def reconcile(  # noqa: PLR0913 - everything that decides about a line
-    cluster: Cluster,
+    cluster: Scheme,
     wants: tuple[Want, ...],
     lock: Lock,
     consent: Consent,
@@ -93,7 +93,8 @@ def reconcile(  # noqa: PLR0913 - everything that decides about a line
     found += [finding for node in with_lines for finding in node.found]
     found += refused
     found += conflicts(context, nodes, lines, evidence)
-    found += node_and_cilium_node_differ(cluster, lines)
+    if isinstance(cluster, Cluster):
+        found += node_and_cilium_node_differ(cluster, lines)
     unknown = list(_unknown(nodes, evidence, context))
     found += block_unknown(cluster, unknown, dumped)
     found += consent_about_nobody(cluster, lock, consent)
@@ -124,7 +125,7 @@ def reconcile(  # noqa: PLR0913 - everything that decides about a line
     ), found
 
 
-def rendered_uids(cluster: Cluster, lock: Lock, consent: Consent, rendered: Rendered) -> Mapping[str, str]:
+def rendered_uids(cluster: Scheme, lock: Lock, consent: Consent, rendered: Rendered) -> Mapping[str, str]:
     """Return the uid in each rendered Node: a Node with another uid has joined again since.
     Empty except in kubernetes mode with podCIDRs and with a renumber, where a re-created Node has no pods any
     more; and empty if most Nodes have another uid: that is the inventory of another cluster.

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from ipamc.check.evidence import settled_elsewhere
 from ipamc.check.held_blocks import ILLEGAL
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Node, Pool
+from ipamc.model.cluster import Pool
 from ipamc.model.lock import Key, Line, State
+from ipamc.model.node import Node
 from ipamc.model.ownership import Blocks, RangeIndex, ShownBlocks
 from ipamc.model.plan import Demand, NodeState, Origin, ShownBlock, StaleReason, Want
 from ipamc.place.reconcile.context import Context
@@ -290,7 +291,7 @@ def needs(
     To a node that `follows`, the operator gives blocks of shared pools as the agent requests them.
     """
     cluster = context.cluster
-    families = tuple(cluster.asks[want.node.name]) if cluster.is_space else cluster.families
+    families = cluster.families_of(want.node.name)
     if context.one_block:
         has = {line.block.family for line in held}
         missing = tuple([family for family in families if family not in has]) if has else families

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from ipamc.model.address_sets import blocks_over, outermost
 from ipamc.model.cidr import Block, part
-from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import shown, text, usable_addresses, usable_in, usable_of
 from ipamc.model.cluster import Cluster, Mode, Pool, Usage
 from ipamc.model.dump import Dump

@@ -12,10 +12,11 @@ from msgspec import Struct
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import BITS, Block
-from ipamc.model.cluster import CiliumNode, Mode
+from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Log, Related, count, error, names, several, warning
 from ipamc.model.dump import Dump
 from ipamc.model.lock import State
+from ipamc.model.node import CiliumNode
 from ipamc.model.plan import Plan
 from ipamc.place.resize.decide import HIGH, Sized, Verdict, decide, sources
 from ipamc.read.rules import DUMP

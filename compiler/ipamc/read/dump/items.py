@@ -20,9 +20,8 @@ from ipamc.model.diagnostics import Span
 from ipamc.read import rules
 from ipamc.read.dump.shapes import IPAM, PARTS, Export, exported
 from ipamc.read.syntax.document import Unreadable, member
-from ipamc.read.syntax.encoding import BOM, decode
 from ipamc.read.syntax.json_stream import has_more_entries
-from ipamc.read.syntax.other_text import first_line, recognised
+from ipamc.read.syntax.text import BOM, decode, first_line, recognised
 from ipamc.read.syntax.yaml import yaml_documents
 
 LARGEST_WHOLE = 1 << 30

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from ipamc.model import dump
 from ipamc.model.cidr import Address, Block, CidrError, Odd, no_cidrs, parse_address, read_blocks
 from ipamc.model.cilium.flags import parse_bool, parse_size
-from ipamc.model.cluster import CiliumNode, Node
 from ipamc.model.diagnostics import At, Diagnostic, Span
+from ipamc.model.node import CiliumNode, Node
 from ipamc.read import rules
 from ipamc.read.dump import shapes
 from ipamc.read.dump.items import DumpItem

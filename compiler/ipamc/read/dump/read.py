@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from ipamc.model.cluster import CiliumNode, Node
 from ipamc.model.diagnostics import Diagnostic, Enough, Findings, Refused, Span
 from ipamc.model.dump import (
     Dump,
@@ -23,6 +22,7 @@ from ipamc.model.dump import (
     SeenPool,
 )
 from ipamc.model.gc_pause import paused_collector
+from ipamc.model.node import CiliumNode, Node
 from ipamc.read import rules
 from ipamc.read.dump.addresses import OF_OTHERS, Addresses
 from ipamc.read.dump.items import MAX_OBJECTS, DumpItem, items

@@ -1,6 +1,6 @@
 """Converts documents to items of a known kind. The kind decides schema, shape and reader, not the file name.
 
-Each dialect has a module; `base` has the structs that they share. Chooses no pool and no block.
+Each dialect has a module; `read/values.py` has the structs that they share. Chooses no pool and no block.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from msgspec.structs import replace
 from ipamc.model.assertion import Assertion
 from ipamc.model.bgp import BgpObject
 from ipamc.model.cidr import Range
-from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool
+from ipamc.model.cluster import AddressSpace, Cluster, Pool
 from ipamc.model.diagnostics import Place
+from ipamc.model.node import CiliumNode, Node
 from ipamc.read import hints, rules
 from ipamc.read.kinds import bgp, cluster, nodes, pools, space, tests
 from ipamc.read.syntax.document import Document, Odd, member
-from ipamc.read.syntax.other_text import cut_off
+from ipamc.read.syntax.text import cut_off
 from ipamc.read.values import Reading
 
-Value = Cluster | Pool | Node | CiliumNode | BgpObject | Range | Assertion
+Value = AddressSpace | Cluster | Pool | Node | CiliumNode | BgpObject | Range | Assertion
 
 
 class Kind(Struct, frozen=True):

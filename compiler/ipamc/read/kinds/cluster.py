@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
-from msgspec.structs import asdict
 
 from ipamc.model import cluster
-from ipamc.model.admission import Admission, Enforce
+from ipamc.model.admission import Admission
 from ipamc.model.bgp import POD_CIDR, POD_IP_POOL, Advert, Advertisement
 from ipamc.model.cidr import Range
-from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import since
 from ipamc.model.diagnostics import Place
 from ipamc.model.selector.label_syntax import dns_label_problem
@@ -75,12 +74,6 @@ class _Advertisement(Own):
     selector: RawLabelSelector | UnsetType = UNSET
 
 
-class _Admission(Own):
-    assign: bool = False
-    assign_beta: bool = False
-    enforce: Enforce = "none"
-
-
 class RawSpec(Own):
     """`spec`."""
 
@@ -99,7 +92,7 @@ class RawSpec(Own):
     bgp_advertisements: list[_Advertisement] = field(default_factory=list)
     address_space: str = ""
     patch_nodes: cluster.PatchNodes | UnsetType = UNSET
-    admission: _Admission = field(default_factory=_Admission)
+    admission: Admission = Admission()
     output: _Output = field(default_factory=_Output)
 
     def __post_init__(self) -> None:
@@ -188,7 +181,7 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[clust
         patch_nodes=given(spec.patch_nodes, patch),
         shard_size=spec.output.shard_size,
         node_objects=spec.output.node_objects,
-        admission=Admission(**asdict(spec.admission)),
+        admission=spec.admission,
     )
 
 

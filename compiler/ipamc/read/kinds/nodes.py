@@ -10,8 +10,8 @@ from msgspec import UNSET, UnsetType, field
 
 from ipamc.model.address_sets import aggregated
 from ipamc.model.cidr import BITS, Block, no_cidrs
-from ipamc.model.cluster import CiliumNode, Node
 from ipamc.model.diagnostics import At, Place
+from ipamc.model.node import CiliumNode, Node
 from ipamc.model.progress import track
 from ipamc.model.selector.label_syntax import LONGEST_NAME, subdomain_problem
 from ipamc.read import node_names, rules

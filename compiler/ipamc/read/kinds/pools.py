@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from msgspec import UNSET, Meta, UnsetType, field, to_builtins
 
@@ -12,26 +12,32 @@ from ipamc.model.cluster import Dialect, Pool, PoolFamily, SizeClass, Usage
 from ipamc.model.diagnostics import Place
 from ipamc.model.pool_words import native_form
 from ipamc.model.selector import calico
-from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.expression import SelectorError
 from ipamc.model.selector.selector import EVERY, Selector, parse_label_selector, parse_node_selector
 from ipamc.read import rules
-from ipamc.read.kinds.families import Family4, Family6, Prefix4, Prefix6, read_ask
 from ipamc.read.rules import wrong_shape
 from ipamc.read.values import (
     AnyOf,
+    Family4,
+    Family6,
     Foreign,
     ForeignMetadata,
     Metadata,
     NativeFields,
     Own,
     Positive,
+    Prefix4,
+    Prefix6,
     Reading,
     Reserved,
     Text,
     given,
     native_fields,
     range_lengths,
+    read_ask,
 )
+
+T = TypeVar("T")
 
 Percent = Annotated[int, Meta(ge=0, le=100)]
 Priority = Annotated[int, Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
@@ -111,9 +117,7 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
     """Yield the pool. `usage` without bounds keeps `blocksPerNode` blocks for each node."""
     metadata, spec, here = raw.metadata, raw.spec, at / "spec"
     reading.name(metadata.name, "pool", at, "metadata", "name")
-    parts = {
-        family: part for family, part in ((4, spec.ipv4), (6, spec.ipv6)) if not isinstance(part, UnsetType)
-    }
+    parts: Mapping[int, Family4 | Family6] = by_family(spec.ipv4, spec.ipv6)
     families = {}
     for family, part in parts.items():
         place, size = here / f"ipv{family}", part.block_size
@@ -208,9 +212,9 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
     )
 
 
-def by_family(ipv4: int | UnsetType, ipv6: int | UnsetType) -> Mapping[int, int]:
-    """Return the prefix lengths that are set, by family."""
-    return {family: size for family, size in ((4, ipv4), (6, ipv6)) if not isinstance(size, UnsetType)}
+def by_family(ipv4: T | UnsetType, ipv6: T | UnsetType) -> Mapping[int, T]:
+    """Return the fields of both families that are set, by family."""
+    return {family: part for family, part in ((4, ipv4), (6, ipv6)) if not isinstance(part, UnsetType)}
 
 
 def read_label_selector(raw: RawLabelSelector | UnsetType, at: Place, reading: Reading) -> Selector | None:
@@ -231,7 +235,8 @@ def read_selector(raw: str | RawSelector, at: Place, reading: Reading) -> Select
     return reading.selector(parse, fields, at)
 
 
-_BLOCK_SIZES = {4: 26, 6: 122}
+CALICO_SIZES = {4: 26, 6: 122}
+"""Calico's default block sizes (api/pkg/apis/projectcalico/v3/ippool.go)."""
 
 
 class _CalicoSpec(NativeFields, kw_only=True):
@@ -258,7 +263,7 @@ def read_calico_pool(raw: RawCalicoPool, at: Place, reading: Reading) -> Iterato
     metadata, spec, here = raw.metadata, raw.spec, at / "spec"
     reading.name(metadata.name, "pool", at, "metadata", "name")
     workload = not spec.allowed_uses or "Workload" in spec.allowed_uses
-    lengths = {family: (0, spec.block_size or size) for family, size in _BLOCK_SIZES.items()}
+    lengths = {family: (0, spec.block_size or size) for family, size in CALICO_SIZES.items()}
     block = reading.block(spec.cidr, here / "cidr", pods=workload, lengths=lengths)
     if block is None:
         return
@@ -273,7 +278,7 @@ def read_calico_pool(raw: RawCalicoPool, at: Place, reading: Reading) -> Iterato
     selector_at = here / "nodeSelector"
     selector = _calico_selector(spec.node_selector or "", selector_at, reading)
     namespaces = _calico_selector(spec.namespace_selector or "", here / "namespaceSelector", reading)
-    size = spec.block_size or _BLOCK_SIZES[block.family]
+    size = spec.block_size or CALICO_SIZES[block.family]
     ranges = (Range(block, here / "cidr"),)
     pool = Pool(
         name=metadata.name,

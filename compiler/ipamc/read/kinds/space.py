@@ -1,4 +1,4 @@
-"""`ipamc/v1alpha1 AddressSpace`: ranges for clusters, read as a Cluster whose nodes are pools of clusters."""
+"""`ipamc/v1alpha1 AddressSpace`: ranges for pools of clusters, which are its nodes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from msgspec.structs import replace
 
 from ipamc.model.address_sets import subtract
 from ipamc.model.cidr import Block, Range
-from ipamc.model.cilium.features import LAST
-from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily
+from ipamc.model.cluster import AddressSpace, Pool, PoolFamily
 from ipamc.model.diagnostics import Place
 from ipamc.model.selector.selector import EVERY
 from ipamc.read import rules
-from ipamc.read.kinds.families import Prefix4, Prefix6
 from ipamc.read.kinds.pools import Percent, RawSelector, read_selector
-from ipamc.read.values import AnyOf, Metadata, Natural, Own, Reading, Reserved, Text
+from ipamc.read.values import AnyOf, Metadata, Natural, Own, Prefix4, Prefix6, Reading, Reserved, Text
 
 _SHARDS = 1 << 30
 """More nodes than one shard can have: the lock of a space has one shard."""
@@ -47,8 +45,7 @@ class _Budget(Own):
     leave: Percent = 5
 
 
-class _Spec(AnyOf):
-    any_of = ("ipv4", "ipv6")
+class _Spec(Own):
     ipv4: _Ranges4 | UnsetType = UNSET
     ipv6: _Ranges6 | UnsetType = UNSET
     levels: list[_Level] = field(default_factory=list)
@@ -66,8 +63,8 @@ class RawSpace(Own):
     spec: _Spec
 
 
-def read_space(raw: RawSpace, at: Place, reading: Reading) -> Iterator[Cluster | Pool]:
-    """Yield the space as a Cluster, a pool for each of its levels, and one for the rest.
+def read_space(raw: RawSpace, at: Place, reading: Reading) -> Iterator[AddressSpace | Pool]:
+    """Yield the space, a pool for each of its levels, and one for the rest.
     A level has its CIDRs without those of levels inside it, so that pools are disjoint.
     """
     spec, here = raw.spec, at / "spec"
@@ -94,12 +91,9 @@ def read_space(raw: RawSpace, at: Place, reading: Reading) -> Iterator[Cluster |
         selector = read_selector(level.cluster_selector, where, reading)
         pool = replace(root, name=level.name, at=place, selector=selector, selector_at=where)
         pools.append(_with_ranges(pool, levels[number], inner, sizes, reserved))
-    yield Cluster(
+    yield AddressSpace(
         name=raw.metadata.name,
         at=at,
-        cilium=LAST,
-        managed_by="none",
-        mode=Mode.SPACE,
         families=tuple(sizes),
         quarantine_days=None if isinstance(spec.quarantine_days, str) else spec.quarantine_days,
         budget_leave=spec.budget.leave,

@@ -14,10 +14,9 @@ from ipamc.model.selector.label_syntax import label_key_problem
 from ipamc.model.selector.selector import Selector
 from ipamc.model.wording import cut, listing
 from ipamc.read import rules
-from ipamc.read.kinds.families import Prefix4, Prefix6
 from ipamc.read.kinds.nodes import IgnoredMetadata
 from ipamc.read.kinds.pools import RawSelector, by_family, read_selector
-from ipamc.read.values import AnyOf, Own, Reading, Text, given
+from ipamc.read.values import AnyOf, Own, Prefix4, Prefix6, Reading, Text, given
 
 MOST_NODES = 100_000
 """The most nodes in a test of `room`."""

@@ -19,9 +19,8 @@ from ipamc.model.progress import share
 from ipamc.model.wording import typed
 from ipamc.read import rules
 from ipamc.read.syntax.document import MAX_CONTAINERS, MAX_DEPTH, MAX_NODES, Document, Keys, Unreadable
-from ipamc.read.syntax.encoding import BOM, Lines, check
-from ipamc.read.syntax.other_text import kubectl
 from ipamc.read.syntax.positions import scan_json
+from ipamc.read.syntax.text import BOM, Lines, check, kubectl
 
 _TOO_DEEP = b"\n" + b" " * (MAX_DEPTH + 1)
 _SMALL = 1 << 16

@@ -27,13 +27,15 @@ from ipamc.read.syntax.document import (
     MAX_NODES,
     MAX_ODD,
     MAX_TAG_LINES,
+    Ambiguous,
     Document,
     Keys,
     Odd,
+    Scalar,
     Unreadable,
+    resolve,
 )
-from ipamc.read.syntax.encoding import Lines
-from ipamc.read.syntax.yaml_scalars import Ambiguous, Scalar, resolve
+from ipamc.read.syntax.text import Lines
 
 
 class Parser(Protocol):

@@ -22,7 +22,7 @@ import yaml
 from yaml.events import MappingEndEvent, ScalarEvent, SequenceEndEvent
 
 from ipamc.read.syntax.document import Document, Unreadable
-from ipamc.read.syntax.encoding import BOM
+from ipamc.read.syntax.text import BOM
 from ipamc.read.syntax.yaml import parser, yaml_documents
 
 _STATUS = "daemonEndpoints images nodeInfo runtimeHandlers volumesAttached volumesInUse"

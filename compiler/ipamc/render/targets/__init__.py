@@ -1,6 +1,6 @@
 """Makes the files of each kind of manifest from a layout.
 
-A target is a function, a template of its name, and an entry in `TARGETS`; it chooses no block. The order of
+A target is a function, a template, and an entry in `TARGETS`; it chooses no block. The order of
 `TARGETS` is the order of application: the root kustomization lists folders, and each folder its files, in
 that order. CiliumNodes come last: an operator in multi-pool mode that sees one before its CiliumPodIPPools
 empties it.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ipamc import on_demand
 from ipamc.render.targets import cilium_config, cilium_node, node, node_config, pod_ip_pool
-from ipamc.render.targets.context import File, Layout, Target
+from ipamc.render.targets.context import File, Layout
 
 if TYPE_CHECKING:
     from ipamc.render.targets import admission, bgp
@@ -31,14 +31,14 @@ def _bgp(layout: Layout) -> Iterator[File]:
 
 
 TARGETS = (
-    Target("admission_policy", _admission),
-    Target("cilium_config", cilium_config.files),
-    Target("ip_masq_agent", cilium_config.masq_agent),
-    Target("helm_values", cilium_config.helm_values),
-    Target("component", cilium_config.component),
-    Target("bgp_advertisement", _bgp),
-    Target("pod_ip_pool", pod_ip_pool.files),
-    Target("node_config", node_config.files),
-    Target("node", node.files),
-    Target("cilium_node", cilium_node.files),
+    _admission,
+    cilium_config.files,
+    cilium_config.masq_agent,
+    cilium_config.helm_values,
+    cilium_config.component,
+    _bgp,
+    pod_ip_pool.files,
+    node_config.files,
+    node.files,
+    cilium_node.files,
 )

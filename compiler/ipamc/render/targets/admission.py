@@ -18,7 +18,7 @@ from ipamc.model.cluster import Mode
 from ipamc.model.follows import given_by_address
 from ipamc.model.pool_ranges import Given
 from ipamc.read.parts import ADMISSION
-from ipamc.render.targets import cel, cel_follows
+from ipamc.render.targets import cel
 from ipamc.render.targets.carriers import carriers
 from ipamc.render.targets.cilium_node import allocated
 from ipamc.render.targets.context import File, Layout, Lines, texts
@@ -45,7 +45,7 @@ def files(layout: Layout) -> Iterator[File]:
     by_address = given_by_address(cluster, layout.held)
     lines = [line for line in plan.lock.lines if line.node not in by_address]
     for carrier in carriers(plan, layout.masks):
-        follows = tuple(cel_follows.variables(cluster, lines, carrier.addresses))
+        follows = tuple(cel.follow_variables(cluster, lines, carrier.addresses))
         if admission.assign and carrier.patches:
             yield _file(values, [cel.assign(carrier, part, follows) for part in parts])
         if not enforced:

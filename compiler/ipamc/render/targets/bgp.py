@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ipamc.model.admission import CLUSTER, label_of
 from ipamc.model.bgp import POD_IP_POOL, Advertisement
-from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can
 from ipamc.render.targets.context import File, Layout, kustomization
 from ipamc.render.targets.pod_ip_pool import label_selector

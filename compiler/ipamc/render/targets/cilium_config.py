@@ -11,8 +11,8 @@ import json
 from collections.abc import Iterator
 
 from ipamc.model import masquerade
-from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.operator_list import BYSTANDER, operator_lists
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can
 from ipamc.model.cluster import Mode
 from ipamc.model.pool_ranges import Given

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ipamc.model.cidr import Block, address_text
-from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.operator_list import given_by_operator
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can, waits_for_agent
-from ipamc.model.cluster import Cluster, Mode, Node
+from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.follows import given_by_address
 from ipamc.model.lock import Line
+from ipamc.model.node import Node
 from ipamc.model.plan import Want
 from ipamc.render.targets.context import File, Layout, texts
 from ipamc.render.targets.pod_ip_pool import allowed, of_node, pinned_name

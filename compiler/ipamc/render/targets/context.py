@@ -80,14 +80,6 @@ class Layout(Struct, frozen=True, kw_only=True):
         return ((shard, made) for shard, made in rows.items() if made)
 
 
-class Target(Struct, frozen=True):
-    """A kind of manifest."""
-
-    name: str
-    """The name of the template."""
-    files: Callable[[Layout], Iterator[File]]
-
-
 def texts(blocks: Iterable[Block]) -> tuple[str, ...]:
     """Return the texts of blocks."""
     return tuple([str(block) for block in blocks])

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.versions import pod_cidr_annotation
-from ipamc.model.cluster import Cluster, Node
+from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Line
-from ipamc.model.plan import Want
+from ipamc.model.node import Node
+from ipamc.model.plan import Want, pod_cidrs
 from ipamc.render.targets.context import File, Layout, texts
 
 TEMPLATE = "node.yaml.j2"
@@ -41,13 +42,6 @@ def files(layout: Layout) -> Iterator[File]:
 
     for shard, nodes in layout.by_shard(values):
         yield File(f"nodes/{shard}/nodes.yaml", TEMPLATE, {"nodes": nodes})
-
-
-def pod_cidrs(cluster: Cluster, lines: tuple[Line, ...]) -> tuple[Block, ...]:
-    """Return a node's blocks as `spec.podCIDRs` lists them: in the order of `ipFamilies`."""
-    if len(lines) == 1:
-        return (lines[0].block,)
-    return tuple(line.block for family in cluster.families for line in lines if line.block.family == family)
 
 
 def writable(cluster: Cluster, node: Node, blocks: tuple[Block, ...]) -> bool:

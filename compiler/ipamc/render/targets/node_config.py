@@ -9,19 +9,24 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from ipamc.model.cilium.versions import node_config_api, pre_allocation
-from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Pool
+from ipamc.model.cluster import Cluster, Mode, Pool
 from ipamc.model.lock import Line
+from ipamc.model.node import HOSTNAME
 from ipamc.model.plan import Want
 from ipamc.model.selector.normal_form import Outcomes, apart
 from ipamc.place.candidates import rank
 from ipamc.render.targets.context import File, Layout
-from ipamc.render.targets.pod_ip_pool import of_node, pinned_name
+from ipamc.render.targets.pod_ip_pool import (
+    LabelSelector,
+    expression_of,
+    label_selector,
+    of_node,
+    pinned_name,
+)
 
 TEMPLATE = "node_config.yaml.j2"
 
@@ -84,14 +89,6 @@ def _of_node(layout: Layout, want: Want, lines: tuple[Line, ...]) -> Values | No
     return name, defaults, (), ((HOSTNAME, want.node.hostname),)
 
 
-class LabelSelector(Struct, frozen=True):
-    """A Kubernetes LabelSelector, in a fixed order."""
-
-    expressions: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
-    """(key, operator, values)."""
-    labels: tuple[tuple[str, str], ...] = ()
-
-
 def selectors(wants: Sequence[Want]) -> Iterator[tuple[str, LabelSelector]]:
     """Yield (pool, selector) for every pool that is the first candidate of a node, by name.
     A pool's own selector is used if it is a LabelSelector, is disjoint from those of all higher-ranked pools
@@ -108,7 +105,7 @@ def selectors(wants: Sequence[Want]) -> Iterator[tuple[str, LabelSelector]]:
             hostnames[pool.name].add(want.node.hostname)
     found = _ByLabels(sorted(pools.values(), key=rank)).found(wants)
     for name in sorted(found):
-        yield name, found[name] or LabelSelector(((HOSTNAME, "In", tuple(sorted(hostnames[name]))),))
+        yield name, found[name] or LabelSelector(((HOSTNAME, "In", tuple(sorted(hostnames[name]))),), ())
 
 
 MOST_COMPARISONS = 2_000_000
@@ -204,13 +201,13 @@ class _ByLabels:
             opposite = self._higher[number].selector.negated_requirement
             if opposite is None:
                 return None
-            expression = _expression(opposite)
+            expression = expression_of(opposite)
             written += 1 + len(expression[-1])
             if self._written + written > MOST_VALUES:
                 return None
             expressions.add(expression)
         self._written += written
-        return replace(mine.selector, expressions=tuple(sorted(expressions)))
+        return mine.selector._replace(expressions=tuple(sorted(expressions)))
 
 
 def _values(own: OwnSelector | None) -> dict[str, frozenset[str]]:
@@ -228,13 +225,6 @@ class OwnSelector(Struct, frozen=True):
 
 def _own(pool: Pool) -> OwnSelector | None:
     """Return a pool's own selector; None if there is no equivalent LabelSelector."""
-    shape: Any = pool.selector.label_selector
-    if shape is None:
+    if pool.selector.label_selector is None:
         return None
-    labels = tuple(sorted(shape.get("matchLabels", {}).items()))
-    expressions = tuple(sorted(map(_expression, shape.get("matchExpressions", ()))))
-    return OwnSelector(LabelSelector(expressions, labels), pool.selector.outcomes)
-
-
-def _expression(requirement: Mapping[str, Any]) -> tuple[str, str, tuple[str, ...]]:
-    return requirement["key"], requirement["operator"], tuple(sorted(requirement.get("values") or ()))
+    return OwnSelector(label_selector(pool.selector), pool.selector.outcomes)

@@ -22,7 +22,9 @@ from ipamc.render.targets.context import File, Layout, texts
 
 TEMPLATE = "pod_ip_pool.yaml.j2"
 
-Selector = tuple[str, tuple[tuple[str, str, tuple[str, ...]], ...], tuple[tuple[str, str], ...]]
+Expression = tuple[str, str, tuple[str, ...]]
+"""Key, operator, values."""
+Selector = tuple[str, tuple[Expression, ...], tuple[tuple[str, str], ...]]
 """podSelector or namespaceSelector, matchExpressions, matchLabels."""
 Values = tuple[
     str,
@@ -37,9 +39,9 @@ ipv6, CIDRs, maskSize), selectors of pods."""
 
 
 class LabelSelector(NamedTuple):
-    """A LabelSelector in the form for templates."""
+    """A LabelSelector in the form for templates, in a fixed order."""
 
-    expressions: tuple[tuple[str, str, tuple[str, ...]], ...]
+    expressions: tuple[Expression, ...]
     labels: tuple[tuple[str, str], ...]
 
 
@@ -138,12 +140,14 @@ def label_selector(selector: Condition | None, also: Mapping[str, str] = {}) -> 
     """Return a selector in the form for templates, with the values of further labels; None selects all."""
     written: Mapping[str, Any] = (selector and selector.label_selector) or {}
     return LabelSelector(
-        expressions=tuple(
-            (entry["key"], entry["operator"], tuple(entry.get("values", ())))
-            for entry in written.get("matchExpressions", ())
-        ),
+        expressions=tuple(map(expression_of, written.get("matchExpressions", ()))),
         labels=tuple(sorted({**written.get("matchLabels", {}), **also}.items())),
     )
+
+
+def expression_of(entry: Mapping[str, Any]) -> Expression:
+    """Return an entry of `matchExpressions` in the form for templates."""
+    return entry["key"], entry["operator"], tuple(entry.get("values", ()))
 
 
 def _labels(cluster: Cluster, pool: Pool) -> tuple[tuple[str, str], ...]:

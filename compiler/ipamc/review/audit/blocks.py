@@ -11,15 +11,16 @@ from ipamc.check.evidence import pod_cidrs_count
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import aggregated, blocks_over, index_around, lines_over, overlaps
 from ipamc.model.cidr import Block, address_text, parse_block, single
-from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.flags import is_true
 from ipamc.model.cilium.operator_list import restart
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can
 from ipamc.model.cilium.versions import text as version_text
-from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node
+from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Related, and_others, count, error, names, note, warning
 from ipamc.model.evidence import every_block
 from ipamc.model.lock import State
+from ipamc.model.node import CiliumNode, Node
 from ipamc.model.ownership import Ownership, ShownBlocks
 from ipamc.model.plan import ShownBlock
 from ipamc.review.audit.context import LISTED, Cause, Context, Fact, Make, Result, Suppressed, texts
@@ -242,7 +243,7 @@ def _effect(cluster: Cluster) -> str:
 
 def _announced_from(cluster: Cluster) -> str:
     """Return the object whose blocks Cilium announces by BGP: Node, CiliumNode, or "" for none.
-    In multi-pool mode `pools.allocated` of the CiliumNode is announced (check/bgp.py).
+    In multi-pool mode `pools.allocated` of the CiliumNode is announced (check/network.py).
     """
     version, mode = cluster.cilium, cluster.mode
     if cluster.bgp == "metallb" and can(version, Capability.METALLB) and mode.one_block:

@@ -23,21 +23,21 @@ from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.admission import POLICIES
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.operator_list import AGENT, CONFIG
-from ipamc.model.cluster import Cluster, Mode, Node
+from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import At, Diagnostic, Related, error, note
-from ipamc.model.dump import Dump, SeenEndpoint, SeenObject, SeenPod
+from ipamc.model.dump import Dump, SeenEndpoint, SeenObject, SeenPod, Table
 from ipamc.model.evidence import Evidence
 from ipamc.model.follows import followed
 from ipamc.model.lock import Line, Lock, State
+from ipamc.model.node import Node
 from ipamc.model.ownership import Ownership, OwnershipRules
 from ipamc.model.plan import ShownBlock
-from ipamc.model.routes import Table
 from ipamc.read.dump.kinds import RenderedValue
 from ipamc.read.dump.programs import operator_of, texts_of
 from ipamc.read.rendered import Rendered, identity
 from ipamc.review.live.cilium import Running
 from ipamc.review.live.objects import CILIUM_NODE, NODE
-from ipamc.review.started import operator_pools
+from ipamc.review.shown_pools import operator_pools
 
 LISTED = 4  # the most nodes or objects of one finding whose places are listed
 YOUNG = 300

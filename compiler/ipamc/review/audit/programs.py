@@ -10,18 +10,18 @@ from collections.abc import Iterator
 
 from ipamc.check.evidence import pod_cidrs_count
 from ipamc.model.cidr import read_blocks
-from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.flags import is_true, same_value
 from ipamc.model.cilium.operator_list import AGENT, KUBEADM
+from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can, since, usable_addresses
 from ipamc.model.cilium.versions import text as version_text
-from ipamc.model.cluster import CiliumNode, Mode, Version
+from ipamc.model.cluster import Mode, Version
 from ipamc.model.diagnostics import Related, Span, and_others, error, names, note, several, warning
 from ipamc.model.dump import SeenPod
 from ipamc.model.lock import State
+from ipamc.model.node import CiliumNode
 from ipamc.model.wording import shown as quoted
-from ipamc.read.dump.managed import offering_of
-from ipamc.read.dump.programs import ALLOCATE, CONTROLLER, controller_flags, programs_of
+from ipamc.read.dump.programs import ALLOCATE, CONTROLLER, controller_flags, offering_of, programs_of
 from ipamc.review.audit.context import LISTED, POD, Context, Result, Suppressed
 from ipamc.review.live.cilium import IPAM_ARGUMENT, UNKNOWN, Run, differences, judge
 from ipamc.review.live.objects import POOL, cilium_nodes, name_of, node_of

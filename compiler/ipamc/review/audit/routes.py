@@ -16,10 +16,10 @@ from ipamc.lock.file import line_at
 from ipamc.model.address_sets import aggregated, blocks_over, covers, index_around, outermost
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.diagnostics import Related, Span, and_others, count, error, names, note, warning
+from ipamc.model.dump import Route, Table
 from ipamc.model.lock import Line, State
 from ipamc.model.ownership import Ownership
 from ipamc.model.plan import ShownBlock
-from ipamc.model.routes import Route, Table
 from ipamc.review.audit.context import LISTED, Context, Result, Suppressed, texts
 
 _RIGHT = frozenset({Ownership.OWN, Ownership.PENDING, Ownership.ADDRESS, Ownership.FOREIGN})

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from ipamc.model.address_sets import blocks_over, outermost, without
 from ipamc.model.admission import CLUSTER, POLICIES, label_of
 from ipamc.model.cilium.operator_list import AGENT
-from ipamc.model.cluster import CiliumNode, Node
 from ipamc.model.diagnostics import At, Related, error, names, note, several, warning
 from ipamc.model.dump import SeenNodeConfig, SeenObject, SeenPool
+from ipamc.model.node import CiliumNode, Node
 from ipamc.read.dump.kinds import RenderedValue, read_object
 from ipamc.read.syntax.document import member
 from ipamc.review.audit.context import LISTED, Cause, Context, Fact, Make, Result, Suppressed

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ipamc.assertions.run import of_cluster
 from ipamc.law.change import Days
 from ipamc.lock.file import parse
-from ipamc.model.cluster import Cluster, Mode
+from ipamc.model.cluster import AddressSpace, Cluster, LockMode, Mode, Scheme
 from ipamc.model.diagnostics import Refused
 from ipamc.model.follows import following
 from ipamc.model.lock import Lock
@@ -23,11 +23,20 @@ from ipamc.model.pool_words import terms
 from ipamc.pipeline import Compilation, Inputs
 from ipamc.place.spaces import with_others
 from ipamc.read.parts import FLAGS
-from ipamc.read.read import may_have_pools, read, read_shared
+from ipamc.read.read import may_have_pools, read_folder, read_shared
 from ipamc.read.rendered import Rendered
-from ipamc.review.aggregates import AggregateChange, FilterChange, compare_aggregates, compare_filters
+from ipamc.review.aggregates import PrefixChange, compare_prefixes
+from ipamc.review.diff.documents import (
+    UNKNOWN,
+    Capacity,
+    PoolChange,
+    Setting,
+    capacity,
+    changed,
+    compare_pools,
+    weaker,
+)
 from ipamc.review.diff.lock_lines import LineChanges, Misplaced, compare_lines, misplaced
-from ipamc.review.diff.pools import Capacity, PoolChange, capacity, compare_pools
 from ipamc.review.diff.rendered import (
     Files,
     Flag,
@@ -38,16 +47,15 @@ from ipamc.review.diff.rendered import (
     leaving,
     restarts,
 )
-from ipamc.review.diff.settings import UNKNOWN, Setting, changed, weaker
 from ipamc.review.runbook.sentences import moves, steps
-from ipamc.review.started import operator_pools
+from ipamc.review.shown_pools import operator_pools
 
 
 class ClusterBase(Struct, frozen=True, kw_only=True):
     """The state that a cluster is compared with."""
 
     lock: Lock
-    cluster: Cluster | None
+    cluster: Scheme | None
     """Used only for its pools: nodes may be missing. None: this version cannot read the documents."""
     rendered: Rendered = Rendered()
     new: bool = False  # the base has no such cluster
@@ -71,10 +79,10 @@ class Difference(Struct, frozen=True, kw_only=True):
     pools_known: bool
     """False: this version cannot read the base's documents, and `pools` is empty for that reason."""
     capacity: tuple[Capacity, ...]  # every pool, by name and family
-    aggregates: tuple[AggregateChange, ...]  # by pool and family
+    prefixes: tuple[PrefixChange, ...]  # by pool and family
     files: Files
-    filters: tuple[FilterChange, ...] = ()
-    """By pool and family; empty if the cluster announces nothing and the user did not ask for filters."""
+    announced: bool = False
+    """Whether routers filter them: the cluster announces its blocks, or the user asks for filters."""
 
     @property
     def changed(self) -> bool:
@@ -91,7 +99,7 @@ class UnreadableBase(Exception):  # noqa: N818 - a statement about the base, not
 def read_base(
     inputs: Inputs,
     rendered: Mapping[str, bytes],
-    head: Cluster | None = None,
+    head: Scheme | None = None,
     compiled: Lock | None = None,
 ) -> ClusterBase:
     """Return the base of these inputs.
@@ -112,12 +120,12 @@ def read_base(
     return ClusterBase(lock=lock, cluster=head or _cluster(inputs), rendered=was)
 
 
-def empty_base(name: str, mode: Mode) -> ClusterBase:
+def empty_base(name: str, mode: LockMode) -> ClusterBase:
     """Return the base of a new cluster."""
     return ClusterBase(lock=Lock(cluster=name, mode=mode, shards=0), cluster=None, new=True)
 
 
-def _cluster(inputs: Inputs) -> Cluster | None:
+def _cluster(inputs: Inputs) -> Scheme | None:
     """Read the base's documents for their pools; return None if this version refuses them.
     If there are CiliumNodes, every file is read: a CiliumNode without a Node occupies room in a pool.
     """
@@ -129,10 +137,10 @@ def _cluster(inputs: Inputs) -> Cluster | None:
     }
     try:
         what = (inputs.name, inputs.folder, sources, inputs.schemas)
-        found = read(*what, spaces=inputs.spaces, tests=True)[0]
+        found = read_folder(*what, spaces=inputs.spaces, tests=True)[0]
         shared = read_shared(inputs.shared, inputs.schemas)[0] if inputs.shared else ()
         found = replace(found, tests=tuple(of_cluster(found, shared)[0]))
-        return with_others(found, inputs.indexed) if found.is_space else found
+        return with_others(found, inputs.indexed) if isinstance(found, AddressSpace) else found
     except Refused:
         return None
 
@@ -150,39 +158,38 @@ def compare(
     even if `bgp` is none. O(n log n) in lines.
     """
     plan = after.plan
-    announced = filters or plan.cluster.bgp != "none"
-    room = capacity(before.cluster, before.lock, plan.cluster, plan.lock, today)
+    scheme = plan.scheme
+    cluster = scheme if isinstance(scheme, Cluster) else None
+    room = capacity(before.cluster, before.lock, scheme, plan.lock, today)
     full = {(pool.pool, pool.family) for pool in room if pool.after and not pool.after.blocks_free}
     misplaced_lines = misplaced(plan, full)
-    in_order = steps(before.lock, before.cluster, plan, runbooks)
+    was = before.cluster if isinstance(before.cluster, Cluster) else None
+    in_order = steps(before.lock, was, plan, runbooks) if cluster else ()
     why = {line.block: group.why for group in misplaced_lines for line in group.lines}
-    quarantine = plan.cluster.quarantine_days
+    quarantine = scheme.quarantine_days
     days = Days(today, before.cluster.quarantine_days if before.cluster else quarantine, quarantine)
     lines = compare_lines(before.lock.lines, plan, why, days, _decided_elsewhere(before, plan))
     moved = tuple(sorted({renumber.node for renumber in lines.completed if renumber.moves}))
     trees = compare_trees(before.rendered, after.files)
-    flags, known = compare_flags(trees, plan.cluster), FLAGS in before.rendered.texts
-    restart = (trees, plan.cluster, flags, moved, before.lock.lines)
+    flags, known = compare_flags(trees, cluster) if cluster else (), FLAGS in before.rendered.texts
     return Difference(
-        unit=terms(plan.cluster).unit,
+        unit=terms(scheme).unit,
         lines=lines,
         misplaced=misplaced_lines,
-        steps=(*in_order, *moves(plan, moved, runbooks)),
-        restarts=restarts(*restart, ordered=bool(in_order)) if known else (),
+        steps=(*in_order, *(moves(plan, moved, runbooks) if cluster else ())),
+        restarts=restarts(trees, cluster, flags, moved, before.lock.lines, ordered=bool(in_order))
+        if cluster and known
+        else (),
         leaving=leaving(trees, plan.wants),
         settings=tuple(changed(before.lock, before.cluster, plan)),
-        weaker=tuple(weaker(before.cluster, plan.cluster))
-        if before.cluster
-        else ()
-        if before.new
-        else UNKNOWN,
+        weaker=tuple(weaker(before.cluster, scheme)) if before.cluster else () if before.new else UNKNOWN,
         flags=flags,
-        pools=compare_pools(before.cluster, plan.cluster) if before.cluster else (),
+        pools=compare_pools(before.cluster, scheme) if before.cluster else (),
         pools_known=before.cluster is not None or before.new,
         capacity=room,
-        aggregates=compare_aggregates(before.lock.lines, plan.lock.lines),
+        prefixes=compare_prefixes(before.lock.lines, plan.lock.lines, lines.lines),
         files=trees.files,
-        filters=compare_filters(before.lock.lines, plan.lock.lines) if announced else (),
+        announced=filters or (cluster is not None and cluster.bgp != "none"),
     )
 
 

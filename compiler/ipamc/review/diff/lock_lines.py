@@ -18,7 +18,7 @@ from ipamc.check.held_blocks import ILLEGAL, Fault, classify, no_longer_selected
 from ipamc.law.change import UNLAWFUL, Days, Gate, Verdict
 from ipamc.lock.line_changes import VANISHED, LineChange, LockChange, line_changes
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster, Pool
+from ipamc.model.cluster import Pool, Scheme
 from ipamc.model.diagnostics import names
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Key, Line, State
@@ -193,8 +193,8 @@ class _Comparison:
 
     @cached_property
     def _shown(self) -> set[tuple[str, Block]]:
-        evidence = Evidence(self.plan.cluster)
-        return {(shown.node, shown.block) for node in self.plan.cluster.nodes for shown in evidence.of(node)}
+        evidence = Evidence(self.plan.scheme)
+        return {(shown.node, shown.block) for node in self.plan.scheme.nodes for shown in evidence.of(node)}
 
     def completed(self) -> Iterator[Renumber]:
         pairs: dict[tuple[str, int], tuple[list[LineChange], list[LineChange]]] = {
@@ -204,7 +204,7 @@ class _Comparison:
             for side, line in enumerate((each.lost, each.got)):
                 if line and (line.node, line.block.family) in pairs:
                     pairs[line.node, line.block.family][side].append(each)
-        planned = {node.name for node in self.plan.cluster.nodes if node.planned} if pairs else ()
+        planned = {node.name for node in self.plan.scheme.nodes if node.planned} if pairs else ()
         for (node, _), (old, new) in pairs.items():
             settled = any(each.verdict is Verdict.SETTLED for each in new)
             shown = {(node, each.line.block) for each in new} <= self._shown
@@ -239,7 +239,7 @@ class _Comparison:
     def _by_key(self, lines: Iterable[Line]) -> dict[Key, list[Line]]:
         groups: dict[Key, list[Line]] = defaultdict(list)
         for line in lines:
-            groups[line.key(one_block=self.plan.cluster.mode.one_block)].append(line)
+            groups[line.key(one_block=self.plan.scheme.mode.one_block)].append(line)
         return groups
 
     def _goal(self, old: list[Line], new: list[Line]) -> str:
@@ -255,7 +255,7 @@ class _Comparison:
 
     def _pinned(self, line: Line) -> Origin | None:
         """Return why a pool keeps a block for its node: a pin, or the node's address; None for neither."""
-        for pool in self.plan.cluster.pools:
+        for pool in self.plan.scheme.pools:
             if any(pin.block == line.block for pin in pool.pins.get(line.node, ())):
                 return Origin.FOLLOWS if pool.follows else Origin.PIN
         return None
@@ -312,7 +312,7 @@ def misplaced(plan: Plan, full: Collection[tuple[str, int]] = ()) -> tuple[Mispl
     `full` are the pools without a free block, with the family. Nearly all lines are in the first candidate of
     their node: `_is_at_home` sorts these out, which takes 100,000 lines a third of the time.
     """
-    cluster, ranges, lines = plan.cluster, RangeIndex(plan.cluster.pools), plan.lock.lines
+    cluster, ranges, lines = plan.scheme, RangeIndex(plan.scheme.pools), plan.lock.lines
     wants = {want.node.name: want for want in plan.wants}
     moving = {(line.node, line.block.family) for line in lines if line.state is State.PENDING}
     groups: dict[tuple[bool, str], list[Line]] = defaultdict(list)
@@ -346,7 +346,7 @@ def misplaced(plan: Plan, full: Collection[tuple[str, int]] = ()) -> tuple[Mispl
     )
 
 
-def _is_at_home(cluster: Cluster, want: Want, line: Line, pool: Pool | None) -> bool:
+def _is_at_home(cluster: Scheme, want: Want, line: Line, pool: Pool | None) -> bool:
     """Return whether a block lies in its node's first candidate pool, so that `_words` has no fault to name.
     `pool` is the one whose range contains the block. False if CIDRs are excluded: then `classify` decides.
     """
@@ -367,7 +367,7 @@ def _words(fault: Fault) -> str:
     return "outside every pool" if fault.rule in ILLEGAL else ""
 
 
-def _move(cluster: Cluster, lines: list[Line], movable: Collection[Line], whole: Collection[str]) -> str:
+def _move(cluster: Scheme, lines: list[Line], movable: Collection[Line], whole: Collection[str]) -> str:
     """Return the command that renumbers these lines: the pool, if all of it moves (`whole`), else each."""
     mine = [line for line in lines if line in movable]
     if not mine:

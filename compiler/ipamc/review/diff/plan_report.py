@@ -43,7 +43,7 @@ class Picture(Struct, frozen=True, kw_only=True):
 
 def picture(plan: Plan, before: Lock, lock_path: str, today: str) -> Picture:
     """Return the address maps before and after a plan."""
-    mapped = map_of(plan.cluster, plan.lock, plan.wants, today)
+    mapped = map_of(plan.scheme, plan.lock, plan.wants, today)
     return Picture(map=mapped, before=before, lock_path=lock_path)
 
 
@@ -98,7 +98,7 @@ def line_changed(
 ) -> Iterator[Diagnostic]:
     """IPC0441: a line of the lock changes only as a verb changes it."""
     for each in changes:
-        was, now, name = each.before or each.line, each.now, plan.cluster.name
+        was, now, name = each.before or each.line, each.now, plan.scheme.name
         text, way_out = _what_changed(each, was, now, today), _WAYS_OUT[each.fault].format(name=name)
         if each.verdict is Verdict.DATED and revision and now and now.since <= today:
             way_out = (
@@ -116,7 +116,7 @@ def line_changed(
 
 def shards_grown(base: Lock, plan: Plan, restore: str) -> Iterator[Diagnostic]:
     """IPC0442: the shard count of the lock grows at most to twice what the nodes need."""
-    cluster, shards = plan.cluster, plan.lock.shards
+    cluster, shards = plan.scheme, plan.lock.shards
     needs = first_shards(len(cluster.nodes), cluster.shard_size)
     if shards > max(base.shards, 2 * needs):
         of = f"the base has {base.shards:,}" if base.shards else "the base has no such lock"
@@ -137,7 +137,7 @@ def fewer_addresses(
             old = f"{was.addresses:,}" if was.addresses else "all"
             message = f"{now.block} of {now.node} has {now.addresses:,} addresses, and had {old}"
             also = [Related(line_at(base, was), "the base has more")]
-            fix = f"a block with fewer is given back as a whole: ipamc resize {plan.cluster.name}; {restore}"
+            fix = f"a block with fewer is given back as a whole: ipamc resize {plan.scheme.name}; {restore}"
             yield error("IPC0443", line_at(plan.lock, now), message, also=also, help=fix)
 
 
@@ -180,7 +180,7 @@ def revoked(base: ClusterBase, plan: Plan, folder: str) -> Iterator[Diagnostic]:
     for a mode that nodes cannot leave: a warning, because a revert is right if the mode was not applied yet.
     """
     rendered = replace(base.rendered, shown=folder)
-    for found in check_mode_change(plan.cluster, base.lock, None, rendered):
+    for found in check_mode_change(plan.scheme, base.lock, None, rendered):
         if found.code == "IPC0543":
             yield replace(found, severity=Severity.WARNING)
     for found in check_published_ranges(plan, rendered) if rendered.pools else ():

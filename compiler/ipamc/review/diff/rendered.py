@@ -19,11 +19,12 @@ from msgspec import Struct
 
 from ipamc.model.admission import POLICIES
 from ipamc.model.cilium.operator_list import restart
-from ipamc.model.cluster import HOSTNAME, Cluster, Node
+from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import names
 from ipamc.model.lock import Line
+from ipamc.model.node import HOSTNAME, Node
 from ipamc.model.plan import Want
-from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.expression import SelectorError
 from ipamc.model.selector.selector import Selector, SelectorIndex, parse_label_selector
 from ipamc.read.parts import FLAGS
 from ipamc.read.rendered import Rendered, RenderedObject
@@ -112,17 +113,7 @@ class Stays(enum.Enum):
     OTHER = "it stays as it is"
 
 
-_REMOVED = frozenset(
-    {
-        Stays.NODE_CONFIG,
-        Stays.POD_IP_POOL,
-        Stays.PLANNED,
-        Stays.JOINS,
-        Stays.CILIUM_NODE,
-        Stays.ADMISSION,
-        Stays.OTHER,
-    }
-)
+_NOT_REMOVED = (Stays.AGENT, Stays.NODE, Stays.CONFIG_MAP, Stays.MASQ_AGENT)
 _OF_KIND = {
     **dict.fromkeys(POLICIES, Stays.ADMISSION),
     "CiliumNodeConfig": Stays.NODE_CONFIG,
@@ -142,7 +133,7 @@ class Leaving(Struct, frozen=True, kw_only=True):
     @property
     def removable(self) -> bool:
         """Return whether `ipamc ci apply --prune` deletes them; it must not or cannot delete the others."""
-        return self.stays in _REMOVED
+        return self.stays not in _NOT_REMOVED
 
     @property
     def sentence(self) -> str:
@@ -271,42 +262,26 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     defaults: dict[str, Any] = {}
 
 
-class _Metadata(msgspec.Struct, frozen=True):
-    name: str
-
-
 class _Config(msgspec.Struct, frozen=True):
-    metadata: _Metadata
     spec: _Spec
 
 
 class _Configs:
-    """CiliumNodeConfigs: those that select one host name, and the others by name."""
+    """The settings of CiliumNodeConfigs. Unreadable ones are skipped: a compile writes them again."""
 
     def __init__(self, configs: Iterable[RenderedObject]) -> None:
-        """Read CiliumNodeConfigs. Unreadable ones are skipped: a compile writes them again."""
-        found: list[_Config] = []
-        for each in configs:
-            with suppress(msgspec.ValidationError):
-                found.append(msgspec.convert(each.value, _Config))
-        self._by_hostname: dict[str, _Spec] = {}
-        self._others: list[_Spec] = []
         selectors: list[Selector] = []
-        for spec in (config.spec for config in sorted(found, key=lambda config: config.metadata.name)):
-            labels = spec.node_selector.get("matchLabels", {})
-            by_label = isinstance(labels, dict) and list(labels) == [HOSTNAME]
-            if by_label and "matchExpressions" not in spec.node_selector:
-                self._by_hostname[str(labels[HOSTNAME])] = spec
-                continue
-            with suppress(SelectorError):
+        self._defaults: list[dict[str, Any]] = []
+        for each in sorted(configs, key=lambda config: config.name):
+            with suppress(msgspec.ValidationError, SelectorError):
+                spec = msgspec.convert(each.value, _Config).spec
                 selectors.append(parse_label_selector(spec.node_selector))
-                self._others.append(spec)
+                self._defaults.append(spec.defaults)
         self._index = SelectorIndex(selectors)
 
     def settings(self, node: Node) -> dict[str, Any]:
         """Return the settings of a node: for each key, the config with the last name wins."""
         found: dict[str, Any] = {}
         for number in self._index.matching({**node.labels, HOSTNAME: node.hostname}, node.name):
-            found |= self._others[number].defaults
-        own = self._by_hostname.get(node.hostname)
-        return {**found, **own.defaults} if own else found
+            found |= self._defaults[number]
+        return found

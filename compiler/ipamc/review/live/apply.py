@@ -17,9 +17,9 @@ from msgspec import Struct
 from ipamc.model.address_sets import blocks_over, nested, outermost, without
 from ipamc.model.admission import POLICIES
 from ipamc.model.cidr import BITS, Block
-from ipamc.model.cluster import CiliumNode, Node
 from ipamc.model.diagnostics import count, names
 from ipamc.model.evidence import every_block
+from ipamc.model.node import CiliumNode, Node
 from ipamc.model.wording import shown
 from ipamc.read.dump.kinds import RenderedValue, read_object
 from ipamc.read.rendered import identity

@@ -18,8 +18,8 @@ from ipamc.model.address_sets import outermost
 from ipamc.model.admission import COMMIT, POLICIES, PROBE
 from ipamc.model.cidr import Block, CidrError, no_cidrs, parse_address, read_blocks, single
 from ipamc.model.cilium.versions import POD_CIDR_ANNOTATIONS
-from ipamc.model.cluster import CiliumNode, Node
 from ipamc.model.dump import SeenPool
+from ipamc.model.node import CiliumNode, Node
 from ipamc.read.dump.kinds import RenderedValue, read_object
 from ipamc.read.kinds.nodes import POD_CIDR
 

@@ -8,8 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ipamc.lock.file_rules import keeps_blocks
 from ipamc.model.cidr import Block
-from ipamc.model.cilium.features import LAST
-from ipamc.model.cilium.support import READ_AT, TABLE, Row
+from ipamc.model.cilium.support import LAST, READ_AT, TABLE, Row
 from ipamc.model.cluster import Cluster, Dialect, Mode, Pool, Version
 from ipamc.model.follows import following
 from ipamc.model.lock import Line, Lock, State

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from ipamc.lock.consent import parse_consent
 from ipamc.lock.file_rules import lost_blocks
 from ipamc.model.cidr import CidrError, Range, parse_block
-from ipamc.model.cilium.features import LAST
-from ipamc.model.cluster import CILIUM_MODES, Cluster, Mode, Pool, Version
+from ipamc.model.cilium.support import LAST
+from ipamc.model.cluster import Cluster, Mode, Pool, Version
 from ipamc.model.diagnostics import Diagnostic, errors_of, names, several
 from ipamc.model.lock import Consent
 from ipamc.model.plan import Origin, Plan
-from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.expression import SelectorError
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.model.selector.selector import parse_calico
 from ipamc.place.allocate.allocate import allocate
@@ -67,8 +67,8 @@ def _renumber(request: Request, plan: Plan, site: Site) -> Runbook:
 
 def _mode(request: Request, plan: Plan, site: Site) -> Runbook:
     cluster = plan.cluster
-    if request.to not in set(CILIUM_MODES):
-        raise Unclear(f"--to {request.to or 'nothing'}: name the new mode: {', '.join(CILIUM_MODES)}")
+    if request.to not in set(Mode):
+        raise Unclear(f"--to {request.to or 'nothing'}: name the new mode: {', '.join(Mode)}")
     mode = Mode(request.to)
     if mode is cluster.mode:
         raise Unclear(f"{cluster.name} is in {mode} mode already")
@@ -230,10 +230,10 @@ def under_way(
     base: ClusterBase, plan: Plan, difference: Difference, site: Site, split: Split
 ) -> tuple[Runbook, ...]:
     """Return the runbooks of begun changes that an apply alone cannot complete, in order; () without."""
-    before, lock = base.cluster, base.lock
+    before, lock = base.cluster if isinstance(base.cluster, Cluster) else None, base.lock
     found: list[Runbook] = []
     if before and before.cilium < plan.cluster.cilium:
-        found.append(planners.upgrade(replace(site, plan=replace(plan, cluster=before)), plan.cluster.cilium))
+        found.append(planners.upgrade(replace(site, plan=replace(plan, scheme=before)), plan.cluster.cilium))
     # The families in the base's inputs are ignored: inputs may be edited and not compiled yet.
     had = {line.block.family for line in lock.lines}
     new = [family for family in plan.cluster.families if family not in had]

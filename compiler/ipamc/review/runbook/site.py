@@ -16,14 +16,13 @@ from msgspec import Struct
 
 from ipamc.model.cilium.support import READ_AT
 from ipamc.model.cilium.versions import pod_cidr_annotation
-from ipamc.model.cluster import Cluster, Mode, Node
+from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.lock import Line
-from ipamc.model.plan import Plan
+from ipamc.model.node import Node
+from ipamc.model.plan import Plan, pod_cidrs
 from ipamc.render.targets.cilium_node import Allocated, allocated
 from ipamc.render.targets.context import texts
-from ipamc.render.targets.node import pod_cidrs
-from ipamc.review.runbook.steps import FEW, Runbook
-from ipamc.review.runbook.template import runbook
+from ipamc.review.runbook.steps import FEW, Runbook, runbook
 
 WELL_KNOWN = {
     "kubernetes.io/hostname",

@@ -1,1 +1,0 @@
-"""Renders a plan report as text: one module for each format. Compares nothing, and writes to no file."""
