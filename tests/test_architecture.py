@@ -110,8 +110,7 @@ def test_small_is_kept_small() -> None:
 
 
 DATACLASSES = {
-    "compiler/ipamc/workspace/git_remote.py": "a token is not shown",
-    "compiler/ipamc/workspace/web.py": "as above",
+    "compiler/ipamc/workspace/remote.py": "a token is not shown",
 }
 """Modules with dataclasses, and why: fields that are not shown, which a Struct does not have."""
 

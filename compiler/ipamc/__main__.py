@@ -6,7 +6,7 @@ Without -P, Python looks for modules of its own in the working directory before 
 import gc
 import sys
 
-from ipamc.workspace.search_path import leave_working_directory
+from ipamc.workspace import leave_working_directory
 
 _AT_ONCE = 50_000
 """The number of new containers before the collector looks for cycles among them; by default it is 700."""

@@ -48,7 +48,7 @@ def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
 def test_an_interrupted_compile_is_completed_by_the_same_one(tmp_path: Path, jobs: str, how: str) -> None:
     """Each process waits before one of its files here, so that a signal finds clusters that are half written, in two processes at once."""
     installed = install(tmp_path / "installed")
-    pool = installed.folder / "ipamc/workspace/process_pool.py"
+    pool = installed.folder / "ipamc/workspace/workers.py"
     assert pool.read_text().count(PATIENCE) == 1
     pool.write_text(pool.read_text().replace(PATIENCE, "PATIENCE = 60.0"))  # a busy machine cleans up late
     output = installed.folder / "ipamc/workspace/output.py"

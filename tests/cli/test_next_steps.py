@@ -296,7 +296,7 @@ def test_a_node_in_a_file_of_another_name(stand: Stand, name: str, better: str) 
     told = stand.run("ipamc compile")
     assert f"warning[IPC0108]: '{name}' has a Node, but is ignored" in told
     assert "lab: 2 nodes" in told
-    stand.run(found("help: (git mv .*) if it counts", told))
+    stand.run(found("help: (mv .*) if it counts", told))
     assert (stand.lab / better).exists()
     told = stand.run("ipamc compile")
     assert "lab: 3 nodes" in told

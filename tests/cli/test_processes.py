@@ -42,7 +42,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 def spawning(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """An installation whose processes are new interpreters, as on a terminal, where a thread draws progress."""
     installed = install(tmp_path_factory.mktemp("spawning"))
-    pool = installed.folder / "ipamc/workspace/process_pool.py"
+    pool = installed.folder / "ipamc/workspace/workers.py"
     text, copies = pool.read_text(), 'sys.platform == "linux" and threading.active_count() == 1'
     assert text.count(copies) == 1
     pool.write_text(text.replace(copies, "False"))

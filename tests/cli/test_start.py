@@ -49,7 +49,6 @@ def test_the_version_and_the_names_of_verbs_import_no_library_but_click(reposito
             "ipamc.model",
             "ipamc.model.progress",
             "ipamc.workspace",
-            "ipamc.workspace.search_path",
             "ipamc.workspace.signals",
         }
         assert not found & HEAVY
@@ -70,11 +69,16 @@ def test_a_compile_imports_neither_plan_nor_processes(repository: Path) -> None:
     parts = (
         "ipamc.review.diff",
         "ipamc.review.runbook",
-        "ipamc.workspace.process_pool",
         "ipamc.report.finding_documents",
     )
     assert [name for name in found if name.startswith(parts)] == []
-    assert not found & {"subprocess", "jsonschema", "ipamc.workspace.git_run"}
+    assert not found & {
+        "subprocess",
+        "jsonschema",
+        "multiprocessing",
+        "concurrent.futures",
+        "ipamc.workspace.git_run",
+    }
     # Of this cluster: it has no tests, space, policies, BGP, masquerading, Calico's selectors, JSON, or errors.
     needless = (
         "assertions.run check.address_space place.spaces read.space_index check.admission render.targets.cel"

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ruamel.yaml import YAML
 
 from ipamc.catalogue import catalogue
-from ipamc.cli.why import explain
+from ipamc.cli.which import explain
 from ipamc.lock.file import dumps, parse
 from ipamc.lock.lookup import of, over
 from ipamc.model.cidr import Block

@@ -78,7 +78,7 @@ EXPORTS: dict[str, tuple[tuple[str, ...], dict[str, str], list[str]]] = {
 
 
 def imported(*names: str) -> Imported:
-    dump, warnings = load_dump([str(FOLDER / name) for name in names], pods=False)
+    dump, warnings = load_dump([str(FOLDER / name) for name in names])
     assert not warnings
     return bring_in("lab", dump, Options(cilium=(1, 19), managed_by="helm"))
 

@@ -48,7 +48,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ipamc.cli.why import explain
+from ipamc.cli.which import explain
 from ipamc.lock.consent import parse_consent
 from ipamc.lock.file import load as load_lock
 from ipamc.model.cilium.support import Basis, Capability

@@ -144,9 +144,9 @@ def test_folders_of_a_commit(repository: Path) -> None:
     (repository / "a/other").symlink_to("deep")
     commit(repository)
     head = run(repository, "rev-parse", "HEAD")
-    assert git_tree.folders(str(repository), head, "") == ["a", "ab"]
-    assert git_tree.folders(str(repository), head, "a") == ["deep", "link.yaml", "other"]
-    assert git_tree.folders(str(repository), head, "nowhere") == []
+    assert git_tree.folders(str(repository), head, "") == ("a", "ab")
+    assert git_tree.folders(str(repository), head, "a") == ("deep", "link.yaml", "other")
+    assert git_tree.folders(str(repository), head, "nowhere") == ()
     with pytest.raises(EnvironmentFailure, match=r"a/x.yaml is a file, and no folder"):
         git_tree.folders(str(repository), head, "a/x.yaml")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ipamc.workspace.lock_history import lock_history, texts
+from ipamc.workspace.revision import lock_history, texts
 
 FOLDER = "clusters/lab"
 LOCK = f"{FOLDER}/ipam.lock"
@@ -150,7 +150,7 @@ def test_a_lock_that_is_too_large_is_passed_over(
     repository: Path,  # noqa: ARG001
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("ipamc.workspace.lock_history.LARGEST", 1000)
+    monkeypatch.setattr("ipamc.workspace.revision.LARGEST", 1000)
     for second, text in enumerate(("one", "x" * 1001, "two")):
         commit(text, "c", second)
     assert [text for _, _, text in seen()] == [b"one", b"", b"two"]

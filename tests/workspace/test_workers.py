@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ipamc.workspace import process_pool
+from ipamc.workspace import workers
 from tests.e2e.processes import commands, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux")
@@ -36,11 +36,10 @@ MAIN = """\
 import os, sys, threading
 sys.path.insert(0, {folder!r})
 import tasks
-from ipamc.workspace import process_pool
-from ipamc.workspace.workers import run_all
+from ipamc.workspace import workers
 if not {copies}:
-    process_pool.can_fork = lambda: False
-found = run_all({work!r}, 2, tasks.run, tasks.failed, tasks.prepare)
+    workers.can_fork = lambda: False
+found = workers.run_all({work!r}, 2, tasks.run, tasks.failed, tasks.prepare)
 import json, pathlib
 left = pathlib.Path(f"/proc/self/task/{{os.getpid()}}/children").read_text().split()
 print(json.dumps([found, left, os.getpid()]))
@@ -88,4 +87,4 @@ def test_a_process_that_is_killed_takes_no_other_with_it(tmp_path: Path, copies:
 
 def test_a_process_with_two_threads_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading, "active_count", lambda: 2)
-    assert not process_pool.can_fork()
+    assert not workers.can_fork()

@@ -225,8 +225,9 @@ def over_reserved(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
         fix, here = group.move(cluster, "to blocks without addresses of nodes"), f"{found.node} is here"
     else:
         message = f"{block} overlaps reserved {found.block}; held by {group.held_by}"
-        renumber = f"ipamc lock {cluster.name} --renumber {block}"
-        fix, here = f"move the node: {renumber}; or take {found.block} out of reserved", "reserved here"
+        fix, here = f"take {found.block} out of reserved", "reserved here"
+        if not group.replaced:
+            fix = f"move the node: ipamc lock {cluster.name} --renumber {block}; or {fix}"
     yield warning("IPC0416", group.at, message, also=[Related(found.at, here)], help=fix)
 
 

@@ -51,8 +51,13 @@ VERBS = {
     "merge-driver": "Merge two versions of a lock; called by git.",
 }
 """The lines of `ipamc --help` by name, in its order."""
-ELSEWHERE = {"schema": "about", "version": "about", "completion": "about", "merge-driver": "merge"}
-"""Modules of several verbs, by verb."""
+ELSEWHERE = {
+    **dict.fromkeys(("schema", "version", "completion", "explain"), "about"),
+    **dict.fromkeys(("lock", "fn", "merge-driver"), "compile"),
+    "report": "export",
+    "why": "which",
+}
+"""The modules of verbs that have none of their own, by verb."""
 
 
 class Verbs(Lazy):

@@ -85,8 +85,8 @@ def audited(
     from ipamc.read.locate import locate
     from ipamc.review.audit import audit, refused
     from ipamc.review.audit.context import Context
-    from ipamc.workspace.applied import load_sides
     from ipamc.workspace.dump import load_dump, load_routes
+    from ipamc.workspace.rendered import load_sides
 
     with paused_collector():
         sides = load_sides(folder, applied)

@@ -1,16 +1,22 @@
-"""`ipamc compile`: write the lock and the manifests."""
+"""The verbs that compile: `compile`, `lock`, `fn`, `merge-driver` and `ci merge`."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from ipamc.cli import options
-from ipamc.cli.command import Verb
-from ipamc.cli.findings import format_option
-from ipamc.cli.terminal import say
-from ipamc.workspace.clusters import find
+from ipamc.cli.command import DONE, REFUSED, Verb
+from ipamc.cli.findings import format_option, print_findings
+from ipamc.cli.terminal import progress, say
+from ipamc.model.diagnostics import names
+from ipamc.report.terminal_text import visible
+from ipamc.workspace import disk
+from ipamc.workspace.clusters import find, name_of
+from ipamc.workspace.failure import EnvironmentFailure
 
 DRIVER = "ipamc"  # the merge driver that `.gitattributes` names for locks; `ipamc init` configures it
 
@@ -59,9 +65,6 @@ def command(
 
 def _merges_as_text() -> bool:
     """Return whether .gitattributes names the merge driver for locks, and git's configuration lacks it."""
-    from ipamc.workspace import disk
-    from ipamc.workspace.failure import EnvironmentFailure
-
     try:
         if f"merge={DRIVER}" not in disk.read_text(".gitattributes"):
             return False
@@ -71,3 +74,260 @@ def _merges_as_text() -> bool:
         return top is not None and not git.has_driver(top, DRIVER)
     except (EnvironmentFailure, OSError, UnicodeDecodeError):  # the compile is done already
         return False
+
+
+TARGETED = ("renumber", "settle", "release", "rename")
+"""Consents that name a node, CIDR or pool of one cluster."""
+
+
+@click.command(cls=Verb)
+@options.clusters_argument
+@click.option("--check", is_flag=True)
+@click.option("--leave", multiple=True, metavar="NODE|all")
+@click.option("--no-pods", multiple=True, metavar="NODE|all")
+@click.option("--adopt-pods", multiple=True, metavar="NODE|all")
+@click.option("--renumber", multiple=True, metavar="NODE|CIDR|pool/NAME")
+@click.option("--settle", multiple=True, metavar="NODE")
+@click.option("--release", multiple=True, metavar="NODE|CIDR")
+@click.option("--rename", multiple=True, metavar="OLD=NEW")
+@click.option("--follow", is_flag=True)
+@click.option("--mode", is_flag=True)
+@click.option("--onto", type=options.Revision(), metavar="REV")
+@click.option("--reshard", is_flag=True)
+@options.assume_option
+@format_option
+def lock(
+    *,
+    clusters: tuple[str, ...],
+    check: bool,
+    onto: str | None,
+    assume: options.Minor | None,
+    style: str,
+    **asks: Any,
+) -> int:
+    """Write only the lock, and nothing below rendered/.
+
+    CLUSTER is a folder, or a name below clusters/; without one, all of them. Every consent is an option of
+    this command; its effect is reviewed in the lines of the lock.
+
+    Options:
+        --check: Write nothing; exit 1 if a lock is out of date, with the reasons.
+        --leave: This node is gone: quarantine its blocks. Repeatable; all: every node that left.
+        --no-pods: This running node has no pods of Cilium's yet, so its CiliumNode need not be known.
+            Repeatable; all: every node.
+        --adopt-pods: This running node holds the block around the addresses in use on it. Repeatable; all:
+            every node whose block is not known.
+        --renumber: Reserve a pending block for these nodes; nothing is rendered for it until --settle.
+            Repeatable, or with commas: n1,n2.
+        --settle: This node is drained: its pending block is held and rendered, the old one quarantined.
+            Repeatable.
+        --release: Free quarantined blocks now; also cancels a pending renumber. Repeatable.
+        --rename: Give the blocks of a node that is gone to its replacement. Repeatable.
+        --follow: Let the lock follow CiliumNodes although most of them show none of its blocks.
+        --mode: Let the lock switch to the Cluster's IPAM mode.
+        --onto: First merge the lock of this revision in, as the merge driver does, and date with today what
+            went into quarantine on this branch. The inputs must be merged already.
+        --reshard: Let the shard count grow to fit output.shardSize.
+    Examples:
+        ipamc lock lab  # bring the lock of clusters/lab/ up to date
+        ipamc lock --check  # write nothing; fail if a lock is out of date, with the reasons
+        ipamc lock lab --leave node-7  # node-7 is really gone, although the inventory looks truncated
+        ipamc lock lab --renumber pool/rack-a
+            # reserve a pending block for each node of rack-a; nothing is rendered for it
+        ipamc lock lab --settle node-7
+            # node-7 is drained: render its pending block; prints what is to be done then
+        ipamc lock --onto origin/main  # merge the locks of the trunk in, which a forge cannot do
+        ipamc lock lab --rename node-7=node-8  # node-8 replaces node-7, which is gone, and takes its blocks
+    Exit codes:
+        1: refused, out of date with --check, or an I/O or environment error
+    """
+    from ipamc.cli.runner import ClusterRun, compile_all, conclude
+    from ipamc.lock.consent import parse_consent
+    from ipamc.model.cluster import Mode
+    from ipamc.model.wording import listing
+    from ipamc.workspace.environment import today
+
+    if asks["mode"] and (modes := {mode.value for mode in Mode} & set(clusters)):
+        instead = f"write mode: {min(modes)} in cluster.yaml, and give --mode alone"
+        raise click.UsageError(f"--mode has no value: {instead}")
+    folders = find(clusters)
+    pairs = []
+    for text in asks["rename"]:
+        old, equals, new = text.partition("=")
+        if not (old and equals and new):
+            names = [name for name in re.split(r"\s*(?:->|=>|[:,=\s])\s*", text) if name]
+            better = f": write --rename {'='.join(names)}" if len(names) == 2 else ""
+            raise click.UsageError(f"--rename {text!r} is not OLD=NEW{better}")
+        pairs.append((old, new))
+    # An option may be repeated, and name several with commas. No name has one.
+    values: dict[str, Any] = {
+        name: [part for text in found for part in text.split(",")] if isinstance(found, tuple) else found
+        for name, found in asks.items()
+    }
+    consent = parse_consent(**{**values, "rename": pairs})
+    if check and any(asks.values()):
+        raise click.UsageError("--check and consent exclude each other: omit one of them")
+    if len(folders) > 1 and any(asks[name] for name in TARGETED):
+        one = f"name the cluster, {listing(map(name_of, folders))}"
+        raise click.UsageError(f"consent for a node, CIDR or pool is for one cluster: {one}")
+    run = ClusterRun(folder="", today=today(), consent=consent, render=False, check=check, assume=assume)
+    run = replace(run, locked=check and not onto, onto=onto or "")
+    return conclude(compile_all([replace(run, folder=folder) for folder in folders], None), style)
+
+
+@click.command(cls=Verb)
+@format_option
+def fn(*, style: str) -> int:
+    """Compile a cluster as a KRM function: a ResourceList comes on stdin, and goes to stdout.
+
+    Its items are the documents of one cluster, and a ConfigMap with the lock under the key ipam.lock. The
+    manifests are added to them; findings are its results. The lock is read-only, and a stale one is refused,
+    unless the function's configuration says lock: write. Objects of other kinds pass through.
+
+    Examples:
+        ipamc fn < list.yaml  # compile the objects of a ResourceList
+        kpt fn eval clusters/lab --exec 'ipamc fn' -- lock=write
+            # compile a package; the lock is in ipamc-state.yaml
+        kustomize build --enable-alpha-plugins --enable-exec clusters/lab
+            # with a transformer that runs ipamc fn: see docs/how-to/kpt-and-kustomize.md
+    Exit codes:
+        1: refused; the results of the list and stderr say why
+    """
+    from ipamc.model.diagnostics import Refused
+    from ipamc.pipeline import Inputs, compile_cluster
+    from ipamc.read.resource_list import LOCK, NotAResourceList, read_resource_list
+    from ipamc.read.syntax.document import Unreadable
+    from ipamc.report.findings import with_spans
+    from ipamc.report.resource_list import compiled, dumps, published, results
+    from ipamc.workspace.environment import today
+
+    try:
+        came = read_resource_list(disk.read_stdin())
+    except NotAResourceList as problem:
+        raise EnvironmentFailure(str(problem)) from None
+    except Unreadable as problem:
+        print_findings(problem.diagnostics, style)
+        return REFUSED
+    try:
+        with progress("compiling"):
+            data, files = came.data, published(came.data)
+            inputs = Inputs(
+                name=came.name,
+                folder=came.folder or "the ResourceList",
+                sources={name: source.text for name, source in came.sources.items()},
+                lock_path=LOCK if data.get(LOCK) else came.state_path or LOCK,
+                lock=data[LOCK].encode() if LOCK in data else None,
+                rendered=bool(files) or came.was_rendered,
+                published=files,
+                schemas=disk.assets("schemas"),
+                templates=disk.assets("templates"),
+                today=today(),
+                locked=not came.writes,
+            )
+            compilation = compile_cluster(inputs)
+    except Refused as refused:
+        findings = tuple(map(with_spans, refused.diagnostics))
+        click.echo(dumps([item.value for item in came.items], results(came, findings)), nl=False)
+        print_findings(findings, style)
+        return REFUSED
+    if came.writes and not came.state_path and compilation.lock != data.get(LOCK, ""):
+        raise EnvironmentFailure(
+            "lock: write needs files, which kpt tells and kustomize does not: what is given out now would be "
+            "kept nowhere, and the next run would give it to others; omit it, and run ipamc lock"
+        )
+    items = compiled(came, compilation.files, compilation.lock)
+    click.echo(dumps(items, results(came, compilation.diagnostics)), nl=False)
+    print_findings(compilation.diagnostics, style)
+    return DONE
+
+
+@click.command("merge-driver", cls=Verb)
+@click.argument("base", metavar="%O")
+@click.argument("ours", metavar="%A")
+@click.argument("theirs", metavar="%B")
+@click.argument("path", metavar="%P")
+def merge_driver(*, base: str, ours: str, theirs: str, path: str) -> int:
+    """Merge two versions of a lock; called by git.
+
+    The result is written to %A. Of two newcomers that overlap, the one in the trunk's lock stays (git config
+    ipamc.trunk, origin/HEAD by default), else the one whose name comes first. The other is named on stderr,
+    and the next compile places it again. A quarantine that the trunk does not have begins today.
+
+    Until the merge is done %A has both sides between conflict markers: whatever ends it before leaves them.
+
+    Examples:
+        ipamc merge-driver %O %A %B %P  # git runs this once 'ipamc init' has configured it
+    Exit codes:
+        0: merged
+        1: conflicts, which stay between markers for a person; or an I/O or environment error
+    """
+    from ipamc.lock.merge import merge, unmerged
+    from ipamc.report.lock_lines import dropped_lines
+    from ipamc.workspace import git
+    from ipamc.workspace.environment import today
+
+    texts = [disk.read_bytes(version) or b"" for version in (base, ours, theirs)]
+    disk.put(ours, unmerged(texts[1], texts[2]))
+    merged = merge(texts[0], texts[1], texts[2], git.show(".", git.trunk("."), path), today=today())
+    disk.put(ours, merged.text)
+    for line in dropped_lines(path, merged.dropped, "the trunk"):
+        say(line)
+    for conflict in merged.conflicts:
+        say(visible(f"{path}: conflict: {conflict}"))
+    return REFUSED if merged.conflicts else DONE
+
+
+@click.command(cls=Verb)
+@click.argument("rev")
+def merge(*, rev: str) -> int:
+    """Merge REV into the branch and commit: inputs by git, locks by rule, rendered/ by a compile.
+
+    A quarantine that REV does not have begins today. Where a person must decide (both sides changed the same
+    lines of an input, or the merged inputs are refused), nothing is changed.
+
+    Examples:
+        ipamc ci merge origin/main && git push  # update a branch whose lock conflicts with the trunk's
+    Exit codes:
+        1: inputs conflict, a compile was refused, or an I/O or environment error; the work tree is as it was
+    """
+    from ipamc.cli.ci.matrix import there
+    from ipamc.cli.runner import ClusterRun, compile_all, conclude
+    from ipamc.workspace import git
+    from ipamc.workspace.environment import today
+    from ipamc.workspace.revision import commit_named, require_top
+
+    require_top()
+    commit = commit_named(".", rev)
+    if git.merge_base(".", commit, "HEAD") == commit:
+        say(f"{rev} is merged already")
+        return DONE
+    if not git.is_clean("."):
+        raise EnvironmentFailure("there are uncommitted changes: commit or stash them first")
+    if problem := git.begin_merge(".", commit):
+        raise EnvironmentFailure(f"git cannot merge {rev}: {problem}")
+    finished = False
+    try:
+        # One side of rendered files is taken, which the compile writes again. Locks stay: `onto` reads
+        # their sides from the index.
+        unmerged = git.unmerged(".")
+        generated = re.compile(
+            rf"{disk.CLUSTERS}/[^/]+/(?:{re.escape(disk.LOCK)}|{disk.RENDERED}/.+)"
+        ).fullmatch
+        if others := sorted(path for path in unmerged if not generated(path)):
+            raise EnvironmentFailure(f"a person must decide, both sides changed: {names(others)}")
+        rendered = {path: sides for path, sides in unmerged.items() if not path.endswith(f"/{disk.LOCK}")}
+        for side in (2, 3):  # ours, if there is one, else theirs
+            if paths := [path for path, sides in rendered.items() if (2 in sides) == (side == 2)]:
+                git.restore(".", side, paths)
+        day = today()
+        tasks = [ClusterRun(folder=folder, today=day, onto=commit) for folder in there().values()]
+        code = conclude(compile_all(tasks, None), "full")
+        if code == DONE:
+            git.finish_merge(".", disk.CLUSTERS)
+            finished = True
+            say(f"merged {rev}")
+        return code
+    finally:
+        if not finished:
+            git.take_back(".")
+            say("the merge was undone: merge by hand, then run ipamc lock --onto and ipamc compile")

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import format_option, print_findings
-from ipamc.cli.import_machines import plan_machines
 from ipamc.cli.init import first_files, new_folder, prepare
 from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import Diagnostic, Log, Refused, count, names
@@ -138,7 +137,7 @@ def command(
             raise click.UsageError(f"name a FILE, or pipe {'machines' if machines else 'a dump'} into stdin")
         if machines:
             _refuse_others("--machines reads no dump: only --label goes with it", _OF_MACHINES)
-            return plan_machines(cluster, files, given["labels"], style)
+            return _machines(cluster, files, given["labels"], style)
         if refresh:
             return _refresh(cluster, files, given["labels"], style, rebuilt=given["rebuilt"])
         return _start(cluster, files, _options(given), style)
@@ -239,13 +238,18 @@ def _refresh(
     about = locate([*about_nodes(there, folder, dump), *inside_ranges(there, dump)], sources)
     print_findings([*warnings, *about], style)
     found = changes(there, dump, labels)
-    changed = update_cluster(folder, texts)
-    _say_files(folder, texts, changed)
     said = (
         f"{count(len(some), 'node')} {what}{f' ({names(some)})' if some else ''}"
         for what, some in (("joined", found.joined), ("left", found.left), ("changed", found.changed))
     )
-    say(f"{inputs.name}: {', '.join(said)}")
+    return _update(cluster, folder, texts, texts, f"{inputs.name}: {', '.join(said)}")
+
+
+def _update(cluster: str, folder: str, files: Iterable[str], texts: Mapping[str, str], line: str) -> int:
+    """Write texts of an inventory; print which of the named files changed, the line, and what to run next."""
+    changed = update_cluster(folder, texts)
+    _say_files(folder, files, changed)
+    say(line)
     if changed:
         say(f"next: ipamc compile {cluster}, then read what it does: ipamc plan {cluster}")
     return DONE
@@ -351,3 +355,46 @@ def _additions(folder: str, plan: PlannedPools) -> tuple[dict[str, str], Sequenc
 def _say_quoted(paths: Mapping[str, bytes]) -> None:
     """Print why findings quote files that do not exist."""
     say(f"nothing is written; the findings quote what {' and '.join(sorted(paths))} would have")
+
+
+def _machines(cluster: str, files: Sequence[str], labels: Sequence[str], style: str) -> int:
+    """Add the nodes that a cluster does not have to its inventory of machines, and change nothing else.
+    Raises Refused, and writes nothing, for files or an inventory in error.
+    """
+    from ipamc.importing.machines import COLUMNS, FILE, SUFFIXES, additions, extended, of_objects, of_table
+    from ipamc.read.locate import locate
+    from ipamc.read.read import read
+    from ipamc.workspace.dump import STDIN, load_machines
+    from ipamc.workspace.source import Disk
+
+    folder = not_space(*find([cluster]))
+    path = f"{folder}/{FILE}"
+    inputs = Disk().inputs(folder)
+    sources = inputs.sources
+    try:
+        with progress("reading the machines"):
+            tables, objects = load_machines(files, SUFFIXES, COLUMNS)
+            found = [of_table(table) for table in tables]
+            if objects:
+                first = next((each for each in files if not each.endswith(SUFFIXES)), STDIN)
+                found.append(of_objects(*objects, first, inputs.name, labels))
+            there, _ = read(inputs.name, folder, sources, inputs.schemas)
+            new = additions(found, there, path)
+        texts = {}
+        if new.nodes:
+            text = extended(path, sources.get(path), new.nodes)
+            if text is None:
+                lines = "is no list of nodes to which lines can be added"
+                raise EnvironmentFailure(f"{path} {lines}: rename it, and run this again")
+            sources = {**sources, path: text}
+            after, _ = read(inputs.name, folder, sources, inputs.schemas)
+            if len(after.nodes) != len(there.nodes) + len(new.nodes):
+                lines = "is not as it is read with more lines"
+                raise EnvironmentFailure(f"{path} {lines}: rename it, and run this again")
+            texts = {FILE: text.decode()}
+    except Refused as refused:
+        raise Refused(locate(refused.diagnostics, sources)) from None
+    print_findings(locate(new.findings, inputs.sources), style)
+    listed = f" ({names(node.name for node in new.nodes)})" if new.nodes else ""
+    added = f"{inputs.name}: {count(len(new.nodes), 'planned node')} added{listed}"
+    return _update(cluster, folder, [FILE], texts, f"{added}, {new.there:,} there already")

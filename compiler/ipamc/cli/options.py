@@ -32,21 +32,22 @@ class Revision(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gene
         return text
 
 
-class MinorType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # as above
-    """A minor of Cilium that ipamc knows."""
+def checked(read: Callable[[Any], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """Return a click callback that passes only the value of the option to `read`."""
+    return lambda _, __, value: read(value)
 
-    name = "VERSION"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Minor:
-        """Return major and minor."""
-        from ipamc.model.cilium.versions import minors, text
+def _minor(value: str | None) -> Minor | None:
+    if value is None:  # most runs: nothing is imported for it
+        return None
+    from ipamc.model.cilium.versions import minors, text
 
-        known = {text(minor): minor for minor in minors()}
-        found = known.get(str(value).removeprefix("v"))
-        if found is None:
-            first, *_, last = known
-            self.fail(f"{value!r} is not known: {first} to {last} are", param, ctx)
-        return found
+    known = {text(minor): minor for minor in minors()}
+    found = known.get(value.removeprefix("v"))
+    if found is None:
+        first, *_, last = known
+        raise click.BadParameter(f"{value!r} is not known: {first} to {last} are")
+    return found
 
 
 clusters_argument = click.argument("clusters", nargs=-1, metavar="[CLUSTER]...")
@@ -63,18 +64,13 @@ _HELP = {
     "trunk": "Skip clusters that are newer in this revision than in HEAD.",
 }
 clusters_from_option = click.option("--clusters-from", "listed", metavar="FILE", help=_HELP["clusters-from"])
-at_option = click.option("--at", type=Revision(), metavar="REV|DATE", help=_HELP["at"])
-assume_option = click.option("--assume", type=MinorType(), metavar="VERSION", help=_HELP["assume"])
+_at_option = click.option("--at", type=Revision(), metavar="REV|DATE", help=_HELP["at"])
+assume_option = click.option("--assume", callback=checked(_minor), metavar="VERSION", help=_HELP["assume"])
 jobs_option = click.option("--jobs", type=click.IntRange(min=1), metavar="N", help=_HELP["jobs"])
 trunk_option = click.option("--trunk", default="", metavar="REV", help=_HELP["trunk"])
 
 FORMER = {"--output": "--write"}
 """The former name of --write in `ipamc ci`: pipelines of users have it, help does not show it."""
-
-
-def checked(read: Callable[[Any], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """Return a click callback that passes only the value of the option to `read`."""
-    return lambda _, __, value: read(value)
 
 
 def gates(words: Collection[str], *more: str) -> frozenset[str]:
@@ -117,6 +113,11 @@ def clusters_of(clusters: tuple[str, ...], listed: str | None) -> tuple[str, ...
     if not found:
         raise EnvironmentFailure(f"{listed} names no cluster: write a folder or a name on each line")
     return found
+
+
+def source_options(function: Function) -> Function:
+    """Add what `source_of` takes: CLUSTER, --at and --assume."""
+    return clusters_argument(_at_option(assume_option(function)))
 
 
 def source_of(clusters: Sequence[str], at: str | None, assume: Minor | None) -> Source:

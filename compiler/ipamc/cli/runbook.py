@@ -169,6 +169,6 @@ def _known(folder: str, revision: str | None) -> str | None:
     """Return the given revision, or else the ref of the last apply; None if the repository has neither."""
     from ipamc.workspace import git
 
-    applied = f"refs/ipamc/applied/{name_of(folder)}"
+    applied = f"{git.APPLIED}{name_of(folder)}"
     top = git.root(".")
     return applied if revision is None and top and git.commit(top, applied) else revision

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ipamc.cli.command import REFUSED, Verb
 from ipamc.cli.findings import Problems, format_option, tell
-from ipamc.cli.options import assume_option, at_option, clusters_argument, output_option, source_of
+from ipamc.cli.options import output_option, source_of, source_options
 from ipamc.cli.terminal import colour, columns, has_blocks, is_terminal, progress, show, show_csv, show_record
 from ipamc.model.diagnostics import count
 from ipamc.workspace.failure import EnvironmentFailure
@@ -36,7 +36,6 @@ STATES = ("held", "pending", "quarantined", "released")
 
 
 @click.command(cls=Verb)
-@clusters_argument
 @click.option("--pool", "pools", multiple=True, metavar="NAME")
 @click.option("--node", "nodes", multiple=True, metavar="NAME")
 @click.option("--state", "states", multiple=True, type=click.Choice(STATES))
@@ -51,8 +50,7 @@ STATES = ("held", "pending", "quarantined", "released")
 @click.option("--what-if", "changes", multiple=True, metavar="CHANGE")
 @click.option("--runway", is_flag=True)
 @output_option("text", "json", "csv", "prometheus", *ROUTERS)
-@at_option
-@assume_option
+@source_options
 @format_option
 def command(  # noqa: PLR0913 - an argument for each option
     *,
@@ -333,7 +331,7 @@ def _tell_runway(source: Source, pools: Sequence[str], output: str, style: str) 
     from ipamc.report import runway as report
     from ipamc.review.runway import runway, to_read
     from ipamc.review.shown_pools import Choice, without_match
-    from ipamc.workspace.lock_history import is_last, lock_history, texts
+    from ipamc.workspace.revision import is_last, lock_history, texts
 
     problems, choice = Problems(), Choice(pools=tuple(pools))
     known: set[str] = set()

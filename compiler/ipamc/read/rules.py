@@ -248,7 +248,7 @@ def not_an_input(at: Place, name: str, what: str, better: str) -> Diagnostic:
         f"or remove it: rm {path}"
     )
     if better:
-        way_out = f"git mv {path} {typed(better)} if it counts, else git rm {path}"
+        way_out = f"mv {path} {typed(better)} if it counts, else rm {path}"
     return warning("IPC0108", at, problem, help=way_out)
 
 

@@ -2,6 +2,9 @@
 
 The user names these files, so they may be links and pipes. What is in them may be hostile: nothing of a zip
 is unpacked to the disk, and nothing is read without a limit. Dumps are read in pieces.
+
+Jobs make a dump of their own by kubectl, one List in JSON. Of Pods it has only the fields that are read here.
+Environment variables and arguments of applications, which may be secrets, reach no file of a job.
 """
 
 from __future__ import annotations
@@ -10,16 +13,20 @@ import os
 import re
 import shlex
 import sys
+import urllib.parse
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path, PurePath, PurePosixPath
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
+
+import msgspec
 
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump
 from ipamc.model.progress import reached, reading
+from ipamc.read.dump import shapes
 from ipamc.read.dump.addresses import OF_OTHERS
 from ipamc.read.dump.kinds import KINDS, OTHERS
 from ipamc.read.dump.read import Source, read_dump
@@ -30,6 +37,8 @@ if TYPE_CHECKING:
     from ipamc.model.dump import Table as RoutingTable
     from ipamc.read.csv_table import Table, Wanted
     from ipamc.read.dump.machines import Machine
+    from ipamc.review.live.rights import Listed
+    from ipamc.workspace.kubectl import Kube
 
 STDIN = "-"
 LARGEST = 8 << 30  # the most bytes of one unpacked file of a dump: some two million pods
@@ -52,14 +61,13 @@ _SHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # the first bytes of files of Ex
 
 
 def load_dump(
-    files: Sequence[str], *, nodes: bool = True, pods: bool = True, every: bool = False
+    files: Sequence[str], *, nodes: bool = True, every: bool = False
 ) -> tuple[Dump, list[Diagnostic]]:
     """Read dumps (`-` is stdin); return their contents as one, and the warnings.
-    With `nodes` a dump without Nodes is refused; without `pods` only pods of the control plane and of the pod
-    network are read; `every`: see `read_dump`. Raises Refused for wrong contents, EnvironmentFailure and
-    OSError for unreadable files.
+    With `nodes` a dump without Nodes is refused; `every`: see `read_dump`. Raises Refused for wrong contents,
+    EnvironmentFailure and OSError for unreadable files.
     """
-    return read_dump(_sources(files), nodes=nodes, pods=pods, every=every)
+    return read_dump(_sources(files), nodes=nodes, every=every)
 
 
 def load_machines(
@@ -81,16 +89,13 @@ def load_table(path: str, wanted: Wanted, *, others: bool = False) -> Table:
     """
     from ipamc.read.csv_table import LARGEST, read_table
 
-    if path == STDIN:
-        return read_table("<stdin>", sys.stdin.buffer.read(LARGEST + 1), wanted, others=others)
-    with open(path, "rb") as file:  # noqa: PTH123 - as the user types it
-        data = file.read(LARGEST + 1)
-    if data.startswith(_SHEETS):
+    shown, data = _start(path, LARGEST + 1)
+    if path != STDIN and data.startswith(_SHEETS):
         csv = PurePath(path).with_suffix(".csv")
         raise EnvironmentFailure(
             f"{path} is a spreadsheet, and no CSV: save its sheet as {csv}, and name that file"
         )
-    return read_table(path, data, wanted, others=others)
+    return read_table(shown, data, wanted, others=others)
 
 
 def load_routes(files: Sequence[str], dumps: Sequence[str]) -> list[RoutingTable]:
@@ -101,14 +106,15 @@ def load_routes(files: Sequence[str], dumps: Sequence[str]) -> list[RoutingTable
 
     if len({*files, *dumps}) < len(files) + len(dumps):
         raise EnvironmentFailure("a routing table is named twice, or is the dump: name each file once")
-    tables = []
-    for path in files:
-        if path == STDIN:
-            tables.append(read_routes("<stdin>", sys.stdin.buffer.read(LARGEST + 1)))
-        else:
-            with open(path, "rb") as file:  # noqa: PTH123 - as the user types it
-                tables.append(read_routes(path, file.read(LARGEST + 1)))
-    return tables
+    return [read_routes(*_start(path, LARGEST + 1)) for path in files]
+
+
+def _start(path: str, most: int) -> tuple[str, bytes]:
+    """Return how findings show a file that the user names, or stdin, and its first bytes."""
+    if path == STDIN:
+        return "<stdin>", sys.stdin.buffer.read(most)
+    with open(path, "rb") as file:  # noqa: PTH123 - as the user types it
+        return path, file.read(most)
 
 
 def refuse_for_cluster(cluster: str, files: Sequence[str], verb: str) -> None:
@@ -219,19 +225,98 @@ def _of_zip(path: str, file: IO[bytes]) -> Iterator[Source]:
                     if named or _OBJECTS(start) or _WANTED.search(start):
                         shown = f"{path}/{member.filename}"
                         reading(f"{PurePath(path).name}: {member.filename}", member.file_size)
-                        yield shown, _checked(shown, start, opened, member.file_size)
+                        # zipfile yields no more bytes than the size that the zip names.
+                        yield shown, chain((start,), _read(opened))
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as problem:
         raise EnvironmentFailure(f"{path} is a damaged zip: {problem}") from None
 
 
-def _checked(name: str, start: bytes, file: IO[bytes], size: int) -> Iterator[bytes]:
-    """Yield the bytes of a member.
-    Raises EnvironmentFailure if they exceed the size in the zip's directory.
+PAGE = 500
+"""Objects per answer, for the most numerous kinds: kubectl holds a whole answer in memory."""
+_PATHS = {"pods": "/api/v1/pods", "ciliumendpoints": "/apis/cilium.io/v2/ciliumendpoints"}
+"""The kinds that are read in chunks."""
+
+
+class _Meta(msgspec.Struct):
+    token: str = msgspec.field(default="", name="continue")
+
+
+class _Items(msgspec.Struct):
+    items: list[msgspec.Raw] | None = None
+    metadata: _Meta | None = None
+
+
+def dump(kube: Kube, wanted: Iterable[Listed], system: Collection[str]) -> tuple[bytes, list[str]]:
+    """Return a List of the wanted objects that exist, and a line for each named object that is missing and
+    for each optional kind that may not be read. Pods of the namespaces `system` keep their command lines.
+    Raises Forbidden if the credentials may not read another kind: a dump without it would look like a cluster
+    that has no such objects.
     """
-    total = len(start)
-    yield start
-    for chunk in _within(name, _read(file)):
-        total += len(chunk)
-        if total > size:
-            raise EnvironmentFailure(f"{name} has more bytes than the zip says: it is no sysdump")
-        yield chunk
+    from ipamc.workspace.kubectl import Forbidden
+
+    items: list[msgspec.Raw] = []
+    missing, forbidden = [], []
+    for item in wanted:
+        if not item.name:
+            try:
+                items += _items_of(kube, item, system)
+            except Forbidden:
+                if not item.optional:
+                    raise
+                forbidden.append(item.resource)
+            continue
+        what = f"{item.resource} {item.name} in {item.namespace}"
+        asked = ("get", item.full_name, item.name, "-n", item.namespace, "--ignore-not-found", "-o", "json")
+        if text := kube.read(what, *asked).strip():
+            items.append(msgspec.Raw(text.encode()))
+        else:
+            missing.append(f"there is no {what}")
+    if forbidden:
+        roles = f"apply the roles of 'ipamc ci rbac {kube.context}' again"
+        missing.append(f"{', '.join(forbidden)} may not be read: {roles}")
+    return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items}) + b"\n", missing
+
+
+def _items_of(kube: Kube, item: Listed, system: Collection[str]) -> Iterator[msgspec.Raw]:
+    if item.resource in _PATHS:
+        for found in _chunks(kube, item.resource):
+            if item.resource == "pods":
+                pod = _decoded("pods", found, shapes.Pod)
+                if pod.spec and pod.metadata.namespace not in system:
+                    pod.spec.containers = None
+                fields = {"apiVersion": "v1", "kind": "Pod", **_present(msgspec.to_builtins(pod))}
+            else:
+                kind = {"apiVersion": "cilium.io/v2", "kind": "CiliumEndpoint"}
+                fields = {**kind, **_decoded(item.resource, found, dict[str, msgspec.Raw])}
+            # The items of an answer of the apiserver have no kind.
+            yield msgspec.Raw(msgspec.json.encode(fields))
+    elif text := kube.read(item.resource, "get", item.full_name, "-A", "-o", "json"):
+        yield from _decoded(item.resource, text, _Items).items or ()
+
+
+def _present(value: Any) -> Any:
+    """Return a plain value without nulls."""
+    if isinstance(value, dict):
+        return {key: _present(member) for key, member in value.items() if member is not None}
+    return list(map(_present, value)) if isinstance(value, list) else value
+
+
+def _chunks(kube: Kube, resource: str) -> Iterator[msgspec.Raw]:
+    token = ""
+    while True:
+        query = urllib.parse.urlencode({"limit": PAGE, **({"continue": token} if token else {})})
+        text = kube.read(resource, "get", "--raw", f"{_PATHS[resource]}?{query}")
+        page = _decoded(resource, text or "{}", _Items)
+        yield from page.items or ()
+        before, token = token, page.metadata.token if page.metadata else ""
+        if not token:
+            return
+        if token == before:
+            raise EnvironmentFailure(f"{resource}: the cluster answers with the same part of the list again")
+
+
+def _decoded(what: str, text: str | msgspec.Raw, shape: Any) -> Any:
+    try:
+        return msgspec.json.decode(text, type=shape)
+    except (msgspec.MsgspecError, RecursionError) as problem:
+        raise EnvironmentFailure(f"{what}: the cluster answers with something else: {problem}") from None

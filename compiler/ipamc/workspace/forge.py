@@ -17,8 +17,7 @@ from msgspec import Struct
 from ipamc.workspace import git
 from ipamc.workspace.environment import variable
 from ipamc.workspace.failure import EnvironmentFailure
-from ipamc.workspace.git_remote import Credentials, is_local, remote
-from ipamc.workspace.web import Answer, Api, api_url, checked_token
+from ipamc.workspace.remote import Answer, Api, Credentials, api_url, checked_token, is_local, remote
 
 PAGES = 200  # pages of comments or issues that are read
 SECONDS = 300  # seconds to read them all

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from msgspec import Struct
@@ -29,11 +30,12 @@ class TreeEntry(Struct, frozen=True):
     blob: str  # the name of its object
 
 
-def folders(folder: str, commit: str, path: str) -> list[str]:
-    """Return the names of folders and links below a path ("" is the top).
+@lru_cache(maxsize=64)
+def folders(folder: str, commit: str, path: str) -> tuple[str, ...]:
+    """Return the names of folders and links below a path ("" is the top), in order. One call of git.
     Raises EnvironmentFailure for a file.
     """
-    return [name for name, entry in _below(folder, commit, path).items() if entry.sort != FILE]
+    return tuple(name for name, entry in _below(folder, commit, path).items() if entry.sort != FILE)
 
 
 def files(

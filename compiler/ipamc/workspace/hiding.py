@@ -1,19 +1,28 @@
-"""Files of a branch that hide others: from reviewers, from Flux, and from Argo CD."""
+"""What a branch can hide from who reviews it, from Flux and from Argo CD.
+
+Files hide others, which a plan shows. A submodule is a folder of another repository, attributes make git
+write other bytes than the commit has, and the work tree may differ from its commit: these are refused,
+because a review, Flux and later plans read the commit.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator
-from pathlib import PurePosixPath
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from shlex import quote
 
-from ipamc.workspace import disk, git
+from ipamc.model.diagnostics import count
+from ipamc.workspace import disk, git, git_tree, safe_read, tree
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.git_run import must
-from ipamc.workspace.source import below
+from ipamc.workspace.inputs import shared_test_paths, source_paths
+from ipamc.workspace.source import below, is_read
 
 _IGNORES = re.compile(r"(?:.*/)?\.sourceignore", re.DOTALL).fullmatch
 _OVERRIDES = re.compile(r"(?:.*/)?\.argocd-source(?:-[^/]*)?\.yaml", re.DOTALL).fullmatch
-_ATTRIBUTES = ".gitattributes"
 _GENERATED = ("linguist-generated", "linguist-vendored", "gitlab-generated")
 _SHOWN = frozenset({"unset", "unspecified", "false"})
 
@@ -28,7 +37,7 @@ def hiding(top: str, commit: str) -> dict[str, str]:
     there = [path for path in changed if os.path.lexists(PurePosixPath(top, path))]
     found = {path: "Flux applies nothing that it lists" for path in there if _IGNORES(path)}
     found |= {path: "Argo CD builds as it says" for path in there if _OVERRIDES(path)}
-    if any(PurePosixPath(path).name == _ATTRIBUTES for path in changed):
+    if any(PurePosixPath(path).name == ".gitattributes" for path in changed):
         before = set(_attributes(top, "--source", commit))
         more = [each for each in _attributes(top, "--cached") if each not in before]
         found |= {path: f"it has the attribute {name}" for path, name in more}
@@ -55,3 +64,131 @@ def _attributes(top: str, *how: str) -> Iterator[tuple[str, str]]:
         generated = name in _GENERATED and value not in _SHOWN
         if (name, value) == ("diff", "unset") or (generated and f"/{disk.RENDERED}/" not in path):
             yield path, name if generated else "-diff"
+
+
+BESIDE = ""
+"""The key, in place of a cluster's name, for files beside the clusters' folders, such as shared tests."""
+
+_CHANGE_BYTES = ("working-tree-encoding", "ident", "filter", "eol")
+"""Attributes with which a checkout has other bytes than the blob; `text` may, by the user's configuration."""
+_SAME_BYTES = frozenset({"unspecified", "unset"})
+
+
+def files_of_head(top: str, where: str) -> dict[str, dict[str, git_tree.TreeEntry]]:
+    """Return what HEAD has below the folder of the clusters: by cluster (or BESIDE), then by path.
+    Raises EnvironmentFailure for a submodule there or in place of the folder: no `.gitmodules` of a branch
+    can hide it.
+    """
+    try:
+        listed = git_tree.listed(top, "HEAD", [where] if where else [], "-r")
+    except EnvironmentFailure:
+        if git.commit(top, "HEAD"):
+            raise
+        listed = {}  # a new branch without a commit
+    within = f"{where}/" if where else ""
+    found: dict[str, dict[str, git_tree.TreeEntry]] = {BESIDE: {}}
+    for path, entry in listed.items():
+        if entry.sort == git_tree.SUBMODULE:
+            raise EnvironmentFailure(
+                f"{path} is a submodule, whose files no review of this repository shows: "
+                f"git rm --cached {quote(path)}, and commit the files themselves"
+            )
+        name, slash, _ = path.removeprefix(within).partition("/")
+        found.setdefault(name if slash else BESIDE, {})[path] = entry
+    return found
+
+
+def refuse_other_bytes(
+    top: str, found: Mapping[str, Mapping[str, git_tree.TreeEntry]], names: Iterable[str]
+) -> None:
+    """Raise EnvironmentFailure where attributes change the bytes of some clusters between HEAD and a
+    checkout. The attributes are those of git's index, which a checkout obeys: a file `.gitattributes` may
+    change its own bytes on the disk. One process for all files.
+    """
+    entries = [item for name in (BESIDE, *names) for item in found.get(name, {}).items()]
+    files = (path for path, entry in entries if entry.sort == git_tree.FILE)
+    changed: dict[str, list[str]] = {}
+    for path, name, value in git.attributes(top, files, _CHANGE_BYTES, "--cached"):
+        if value not in _SAME_BYTES and (name, value) != ("eol", "lf"):
+            changed.setdefault(name, []).append(f"{path} has the attribute {name}: {value}")
+    for name, said in changed.items():
+        more = f" (and {count(len(said) - 1, 'file')} more)" if said[1:] else ""
+        raise EnvironmentFailure(
+            f"{said[0]}{more}, so a checkout differs from the commit, which Flux and later plans read: "
+            "remove it from the .gitattributes that sets it, or end the one at the top with: "
+            f"{disk.CLUSTERS}/** !{name}"
+        )
+
+
+def refuse_other_files(found: Mapping[str, Mapping[str, git_tree.TreeEntry]], names: Iterable[str]) -> None:
+    """Raise EnvironmentFailure unless the work tree has the files of some clusters as HEAD has them, byte for
+    byte. The working directory is the repository's top. A deleted cluster has no files. Files that ipamc does
+    not read are ignored. Every cluster of HEAD must be in the work tree. O(bytes); runs no process.
+    """
+    for name in found:
+        folder = f"{disk.CLUSTERS}/{name}"
+        if name != BESIDE and not name.startswith(".") and not disk.is_folder(folder):
+            raise _missing(folder)
+    shared = shared_test_paths(f"{disk.CLUSTERS}/any")
+    _refuse_others(found[BESIDE], shared, filter(os.path.lexists, shared))
+    for name in names:
+        folder, own = f"{disk.CLUSTERS}/{name}", found.get(name, {})
+        _refuse_one_name(own)
+        _refuse_others(own, (path for path in own if is_read(path.removeprefix(f"{folder}/"))), _here(folder))
+
+
+def _refuse_others(found: Mapping[str, git_tree.TreeEntry], read: Iterable[str], here: Iterable[str]) -> None:
+    """Raise EnvironmentFailure unless the files to read are exactly those of the commit, byte for byte."""
+    for path in filter(found.__contains__, read):
+        if not os.path.lexists(path):
+            raise _missing(path)
+        blob = found[path].blob
+        if found[path].sort == git_tree.LINK:
+            data = os.fsencode(Path(path).readlink()) if Path(path).is_symlink() else None
+        else:
+            data = safe_read.read(path)
+        if data is None or git_tree.name_of(data, blob) != blob:  # the name is the hash of the bytes
+            raise EnvironmentFailure(
+                f"{path} is not as HEAD has it, and HEAD is what is merged: commit your change, or: "
+                f"git checkout HEAD -- {quote(path)}; where git changes line ends, before: "
+                "git config core.autocrlf false"
+            )
+    if more := next((path for path in here if path not in found), ""):
+        raise EnvironmentFailure(
+            f"{more} is not in HEAD, and HEAD is what is merged: commit it, or remove it"
+        )
+
+
+def _missing(path: str) -> EnvironmentFailure:
+    return EnvironmentFailure(
+        f"{path} is in HEAD, but not here: git checkout HEAD -- {quote(path)}, or commit that it is deleted; "
+        "after a sparse checkout: git sparse-checkout disable"
+    )
+
+
+def _here(folder: str) -> Iterator[str]:
+    """Yield the paths of all files that a run reads of a cluster."""
+    if not disk.is_folder(folder):
+        return
+    yield from source_paths(folder)
+    if os.path.lexists(disk.lock_path(folder)):
+        yield disk.lock_path(folder)
+    yield from map(Path.as_posix, tree.leaves(folder))
+
+
+def _refuse_one_name(paths: Iterable[str]) -> None:
+    """Raise EnvironmentFailure for two names that a disk treats as one: it ignores case, or normalizes
+    accents.
+    """
+    waiting = set(paths)
+    known: dict[str, str] = {}
+    while waiting:  # the files, then the folders that they are in, and so on
+        for path in sorted(waiting):
+            one = known.setdefault(unicodedata.normalize("NFC", path).casefold(), path)
+            if one != path:
+                first, second = sorted((one, path))
+                ignores = "ignores case and the form of accents (macOS, Windows)"
+                raise EnvironmentFailure(
+                    f"{first} and {second} are one on a disk that {ignores}: rename one of them"
+                )
+        waiting = {above for path in waiting if (above := path.rpartition("/")[0])}

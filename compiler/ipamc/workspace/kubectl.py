@@ -22,6 +22,7 @@ from msgspec import Struct, field
 
 from ipamc.model.admission import POLICIES
 from ipamc.model.cilium.operator_list import CONFIG, OPERATOR
+from ipamc.read.dump.shapes import PodIp
 from ipamc.read.rendered import identity
 from ipamc.review.live.apply import Pod
 from ipamc.review.live.objects import CILIUM_NODE, MANAGER, NODE, Object, name_of
@@ -202,7 +203,7 @@ class Kube(Struct, frozen=True, kw_only=True):
                 if node in nodes and on_host != "true":
                     owners = decoded("pods", owned_by or "[]", list[shapes.Owner])
                     stays = any(owner.get("kind") in {"DaemonSet", NODE} for owner in owners)
-                    pod_ips = decoded("pods", addresses or "[]", list[shapes.PodIp])
+                    pod_ips = decoded("pods", addresses or "[]", list[PodIp])
                     every = tuple(ip for each in pod_ips if (ip := each.get("ip")))
                     found[node].append(Pod(node=node, addresses=every, stays=stays))
         return found

@@ -13,11 +13,11 @@ from ipamc.lock.file import parse
 from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Line, Lock
 from ipamc.read.space_index import Index, load_index
-from ipamc.workspace import committed, disk, git, git_tree
-from ipamc.workspace.clusters import folder_of, name_of, parent_of
+from ipamc.workspace import disk, git, git_tree, hiding
+from ipamc.workspace.clusters import clusters_folder, folder_of, name_of, parent_of
 from ipamc.workspace.failure import EnvironmentFailure
-from ipamc.workspace.revision import clusters_below, unknown
-from ipamc.workspace.source import Commit, Disk, Source, below
+from ipamc.workspace.revision import unknown
+from ipamc.workspace.source import Commit, Disk, Source, below, is_below
 from ipamc.workspace.spaces import index_path
 
 if TYPE_CHECKING:
@@ -55,10 +55,11 @@ def find_base(revision: str, folders: list[str], deleted: list[str] | None) -> B
             fetch = "git fetch --unshallow, or git fetch origin with the branch, and compare again"
             raise EnvironmentFailure(f"this clone is shallow and has no {revision!r}: {fetch}")
         raise unknown(top, revision)
-    where = clusters_below(top)
-    if where is not None:
-        committed.refuse_other_bytes(top, committed.clusters(top, where), map(name_of, folders))
-    there = git_tree.folders(top, commit, where) if where is not None else []
+    there: tuple[str, ...] = ()
+    if is_below(top, clusters_folder()):
+        where = below(top, clusters_folder())
+        hiding.refuse_other_bytes(top, hiding.files_of_head(top, where), map(name_of, folders))
+        there = git_tree.folders(top, commit, where)
     named = (folder_of(name) for name in there if not name.startswith("."))
     gone = [folder for folder in named if not disk.is_folder(folder)]
     source = Commit(top=top, revision=revision, commit=commit, folders=tuple(gone))

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from ipamc.workspace.failure import EnvironmentFailure
 
@@ -37,13 +37,8 @@ class Irregular(EnvironmentFailure):
         self.fix = fix
 
 
-class Signature(NamedTuple):
-    """Values that tell whether a file was replaced or written again."""
-
-    device: int
-    inode: int
-    size: int
-    modified: int  # nanoseconds since 1970
+Signature = tuple[int, int, int, int]
+"""Values that tell whether a file was replaced or written again: device, inode, size, time in nanoseconds."""
 
 
 def read(path: str, most: int | None = None) -> bytes | None:
@@ -124,7 +119,7 @@ def refuse_excess(path: str, total: int) -> None:
 
 def signature(status: os.stat_result) -> Signature:
     """Return the signature of a file by its status."""
-    return Signature(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _check(path: str, status: os.stat_result) -> None:

@@ -116,12 +116,6 @@ class _DeploymentSpec(Struct):
 Deployment = _WithSpec[_DeploymentSpec]
 
 
-class PodIp(Struct):
-    """An address of a pod."""
-
-    ip: Text = None
-
-
 class _Operator(Struct):
     arguments: Texts = field(default=None, name="extraArgs")
 

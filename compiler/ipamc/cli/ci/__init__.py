@@ -25,7 +25,7 @@ STEPS = {
     "token": ("ci.forge", "Print the job's id token, for kubectl."),
     "comment": ("ci.forge", "Post a plan as a comment, or update that comment."),
     "consent": ("ci.forge", "Print what the labels of a merge group agree to."),
-    "merge": ("merge", "Merge a revision, locks by rule, and compile."),
+    "merge": ("compile", "Merge a revision, locks by rule, and compile."),
 }
 """By name: the module, and the line of `ipamc ci --help`."""
 

@@ -21,8 +21,8 @@ from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import Refused, count, names
 from ipamc.read.parts import FIRST, is_part, shards_of
 from ipamc.workspace import disk, git
-from ipamc.workspace.applied import lacking, read_receipts, write_receipt
 from ipamc.workspace.environment import today
+from ipamc.workspace.rendered import lacking, read_receipts, write_receipt
 from ipamc.workspace.revision import commit_named, require_top
 from ipamc.workspace.spaces import not_space
 from ipamc.workspace.tree import parts_of
@@ -185,7 +185,7 @@ def applied(*, folder: str, url: str, trunk: str) -> int:
         1: a ref stayed as it is, or an I/O or environment error
     """
     from ipamc.workspace.forge import Nowhere, push_credentials
-    from ipamc.workspace.git_remote import MayNotPush, Move, remote
+    from ipamc.workspace.remote import MayNotPush, Move, remote
 
     require_top()
     head, found = commit_named(".", "HEAD"), read_receipts(folder)

@@ -22,7 +22,7 @@ from ipamc.cli.options import checked, write_option
 from ipamc.cli.terminal import say
 from ipamc.workspace import disk, git
 from ipamc.workspace.failure import EnvironmentFailure
-from ipamc.workspace.web import plain_url
+from ipamc.workspace.remote import plain_url
 
 MARK = "# Written by 'ipamc ci "
 """The start of a file that ipamc may write again."""

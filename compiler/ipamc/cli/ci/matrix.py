@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import click
 import msgspec
-from msgspec import Struct
 
 from ipamc import __version__
 from ipamc.cli.ci import jobs
@@ -20,7 +20,7 @@ from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import count
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.read.space_index import IndexLine
-from ipamc.workspace import committed, disk, git, git_tree
+from ipamc.workspace import disk, git, git_tree, hiding
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.environment import variable
 from ipamc.workspace.failure import EnvironmentFailure
@@ -122,15 +122,15 @@ def matrix(
     repaired = settled(names, asked["unattended"]) if asked["unattended"] and stage == "repair" else names
     most = jobs.GITLAB_JOBS if output == "gitlab" else jobs.GITHUB_JOBS
     chosen, sharded = {name: clusters[name] for name in repaired}, apply and stage != "refresh"
-    shares = _Shares(environments=environments if apply else "", large=large, most=most)
-    planned = shares.jobs(chosen, apply=sharded)
+    share = partial(_jobs, environments=environments if apply else "", large=large, most=most)
+    planned = share(chosen, apply=sharded)
     plan = not apply and bool(names or gone)
     if output == "names":
         text = "".join(f"{name}\n" for name in sorted([*repaired, *(gone if plan else ())]))
     elif output == "github":
         text = jobs.github(planned, plan=plan)
     else:
-        whole = shares.jobs(clusters, apply=False) if stage == "repair" else ()
+        whole = share(clusters, apply=False) if stage == "repair" else ()
         more = {name: whole for name in ("refresh", "audit") if asked[name]}
         child = jobs.Child(
             image=variable("IPAMC_IMAGE") or jobs.IMAGE,  # the child's jobs use the image of this job
@@ -153,23 +153,12 @@ def matrix(
     return DONE
 
 
-class _Shares(Struct, frozen=True, kw_only=True):
-    environments: str
-    large: int
-    most: int
-
-    def jobs(self, clusters: Mapping[str, Sequence[str]], *, apply: bool) -> tuple[jobs.Job, ...]:
-        """Return the jobs of clusters, which are given by name with their parts. Raises UsageError."""
-        try:
-            return jobs.jobs(
-                clusters,
-                apply=apply,
-                large=self.large,
-                most=self.most,
-                environments=jobs.of_environments(self.environments, clusters),
-            )
-        except ValueError as problem:
-            raise click.UsageError(f"--environments: {problem}") from None
+def _jobs(clusters: Mapping[str, Sequence[str]], environments: str, **how: Any) -> tuple[jobs.Job, ...]:
+    """Return the jobs of clusters, which are given by name with their parts. Raises UsageError."""
+    try:
+        return jobs.jobs(clusters, environments=jobs.of_environments(environments, clusters), **how)
+    except ValueError as problem:
+        raise click.UsageError(f"--environments: {problem}") from None
 
 
 def with_spaces(commit: str, names: Sequence[str], spaces: Collection[str]) -> list[str]:
@@ -234,7 +223,7 @@ def changed(base: str, *, strict: bool) -> tuple[str, list[str], list[str]]:
     tree, and HEAD is merged.
     """
     commit, paths = _since(base, strict=strict)
-    in_head = committed.clusters(".", disk.CLUSTERS) if base else {}
+    in_head = hiding.files_of_head(".", disk.CLUSTERS) if base else {}
     if paths is None:
         find()  # raises if there is no cluster
     found = there()
@@ -248,8 +237,8 @@ def changed(base: str, *, strict: bool) -> tuple[str, list[str], list[str]]:
         names = sorted({*names, *others})
         say(f"listed, because what they do not masquerade depends on others: {', '.join(others)}")
     if base:
-        committed.refuse_other_bytes(".", in_head, names)
-        committed.refuse_other_files(in_head, names)
+        hiding.refuse_other_bytes(".", in_head, names)
+        hiding.refuse_other_files(in_head, names)
     gone = [name for name in names if name not in found and is_name(name)]
     if gone:
         say(f"deleted here; what was applied stays: {', '.join(gone)}")

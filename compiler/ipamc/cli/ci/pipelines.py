@@ -265,34 +265,28 @@ def flux(
     return write("flux", path or "-", {"source": source, "namespace": namespace, "items": items})
 
 
-class Subject(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in newer versions of click
-    """A subject of a binding: `User:NAME`, `Group:NAME` or `ServiceAccount:NAMESPACE/NAME`."""
-
-    name = "KIND:NAME"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, str]:
-        """Return the subject in the form of a binding."""
-        if isinstance(value, dict):
-            return value
-        kind, _, name = str(value).partition(":")
-        namespace = ""
-        if kind == "ServiceAccount":
-            namespace, _, name = name.partition("/")
-            known = not subdomain_problem(namespace) and not subdomain_problem(name)
-        else:
-            known = kind in {"User", "Group"} and bool(_TEXT(name))
-        if not known:
-            self.fail(
-                f"{value!r} is none of User:NAME, Group:NAME, ServiceAccount:NAMESPACE/NAME", param, ctx
-            )
-        return {"kind": kind, "namespace": namespace, "name": name}
+def _subject(value: str | None) -> dict[str, str] | None:
+    """Return the subject of a binding: of `User:NAME`, `Group:NAME` or `ServiceAccount:NAMESPACE/NAME`."""
+    if value is None:
+        return None
+    kind, _, name = value.partition(":")
+    namespace = ""
+    if kind == "ServiceAccount":
+        namespace, _, name = name.partition("/")
+        known = not subdomain_problem(namespace) and not subdomain_problem(name)
+    else:
+        known = kind in {"User", "Group"} and bool(_TEXT(name))
+    if not known:
+        one = "User:NAME, Group:NAME, ServiceAccount:NAMESPACE/NAME"
+        raise click.BadParameter(f"{value!r} is none of {one}")
+    return {"kind": kind, "namespace": namespace, "name": name}
 
 
 @click.command(cls=Verb, former=FORMER)
 @clusters_argument
 @click.option("--job", "chosen", type=click.Choice(JOBS), multiple=True)
 @click.option("--prune", is_flag=True)
-@click.option("--subject", type=Subject())
+@click.option("--subject", callback=checked(_subject), metavar="KIND:NAME")
 @file_option
 def rbac(
     *,

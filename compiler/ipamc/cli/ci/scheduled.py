@@ -21,8 +21,8 @@ from ipamc.workspace.clusters import folder_of
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.forge import Nowhere, issues_of_this_job, last_applied, push_credentials
 from ipamc.workspace.forge_request import Requests, requests_of_this_job
-from ipamc.workspace.git_remote import Move, Remote, remote
 from ipamc.workspace.kubectl import Kube
+from ipamc.workspace.remote import Move, Remote, remote
 from ipamc.workspace.rendered import manifests
 from ipamc.workspace.revision import require_top
 
@@ -62,7 +62,7 @@ def dump(*, cluster: str, job: str, path: str) -> int:
     Exit codes:
         1: the cluster cannot be read, or an I/O or environment error; nothing is written
     """
-    from ipamc.workspace.live_dump import dump as read
+    from ipamc.workspace.dump import dump as read
 
     namespace = manifests(_folder(cluster)).flags.namespace
     data, missing = read(Kube(context=cluster), dumped(job, namespace), {"kube-system", namespace})

@@ -97,8 +97,6 @@ class Reader(Struct):
         return {"name": raw.metadata.name, "file": self.file, "line": item.line}
 
 
-_REST_OF_ITEM = b'\n            "spec": {'
-"""The item's own key in a list with four blanks a level: no text inside JSON has a line break."""
 _APPS = ("k8s-app", "component", "io.cilium/app", "name", "app.kubernetes.io/name")
 """Labels that identify a pod of the control plane or of the pod network."""
 _OF_APPS = frozenset(_APPS)
@@ -218,21 +216,6 @@ _NO_SPEC, _NO_STATUS = shapes.PodSpec(), shapes.PodStatus()
 def release_of(labels: Mapping[str, str | None]) -> str:
     """Return the version in a pod's labels: that of the program, else that of its chart."""
     return labels.get("app.kubernetes.io/version") or labels.get("helm.sh/chart") or ""
-
-
-def is_app(item: DumpItem) -> bool:
-    """Return whether a Pod is of the control plane or of the pod network, or cannot be read."""
-    try:
-        if isinstance(item.raw, bytes):
-            # kubectl sorts keys: the metadata, which are short, come before the rest.
-            rest = item.raw.find(_REST_OF_ITEM)
-            text = item.raw if rest < 0 else item.raw[:rest].rstrip(b",") + b"}"
-            head = msgspec.json.decode(text, type=shapes.Labelled)
-        else:
-            head = msgspec.convert(item.raw, shapes.Labelled)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return True  # read_pod reports the error
-    return bool(head.metadata and _app(head.metadata.labels or {}))
 
 
 def _app(labels: Mapping[str, str | None]) -> str:

@@ -26,7 +26,7 @@ from ipamc.model.node import CiliumNode, Node
 from ipamc.read import rules
 from ipamc.read.dump.addresses import OF_OTHERS, Addresses
 from ipamc.read.dump.items import MAX_OBJECTS, DumpItem, items
-from ipamc.read.dump.kinds import NAMED, NAMES, Reader, Value, is_app, kind_of
+from ipamc.read.dump.kinds import NAMED, NAMES, Reader, Value, kind_of
 from ipamc.read.dump.programs import odd_flags
 from ipamc.read.syntax.document import MAX_NODES, Unreadable
 
@@ -37,13 +37,12 @@ _PLACES = ("file", "line", "at")
 
 
 def read_dump(
-    sources: Iterable[Source], *, nodes: bool = True, pods: bool = True, every: bool = False
+    sources: Iterable[Source], *, nodes: bool = True, every: bool = False
 ) -> tuple[Dump, list[Diagnostic]]:
     """Read the files of a dump; return their contents as one Dump, and the warnings.
-    With `nodes` a dump without Nodes is refused; without `pods` only pods of the control plane and of the pod
-    network are read; with `every`, other objects are searched for addresses, the `scalars`. Raises Refused
-    with every finding. Linear; from the output of `kubectl -o json`, only one object at a time is in memory
-    besides the fields that ipamc keeps.
+    With `nodes` a dump without Nodes is refused; with `every`, other objects are searched for addresses, the
+    `scalars`. Raises Refused with every finding. Linear; from the output of `kubectl -o json`, only one
+    object at a time is in memory besides the fields that ipamc keeps.
     """
     found, collection, addresses = Findings(), _Collection(), Addresses()
     reader, objects = Reader(), 0
@@ -57,10 +56,7 @@ def read_dump(
                     if objects > MAX_OBJECTS:
                         found.append(rules.too_many_objects(reader.at(item), MAX_OBJECTS, "objects"))
                         raise Enough
-                    if pods or item.kind != "Pod" or is_app(item):
-                        _add(item, reader, collection, found)
-                    else:
-                        collection.kinds.add(item.kind)
+                    _add(item, reader, collection, found)
                     if every:
                         addresses.search(item, path)
             except Unreadable as broken:

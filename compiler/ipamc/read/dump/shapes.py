@@ -124,7 +124,9 @@ class PodSpec(Foreign):
     containers: list[_Container] | None = None
 
 
-class _PodIp(Foreign):
+class PodIp(Foreign):
+    """An address of a Pod."""
+
     ip: str | None = None
 
 
@@ -133,22 +135,12 @@ class PodStatus(Foreign):
 
     phase: str | None = None
     pod_ip: str | None = field(name="podIP", default=None)
-    pod_ips: list[_PodIp] | None = field(name="podIPs", default=None)
+    pod_ips: list[PodIp] | None = field(name="podIPs", default=None)
     start_time: str | None = None
 
 
-class _Labels(Foreign):
-    labels: dict[str, str | None] | None = None
-
-
-class Labelled(Foreign):
-    """A Pod with only the labels that identify it."""
-
-    metadata: _Labels | None = None
-
-
 class Pod(Foreign):
-    """A Pod."""
+    """A Pod. `ipamc ci dump` writes these fields and no others, so none of them may be a secret."""
 
     metadata: Metadata
     spec: PodSpec | None = None

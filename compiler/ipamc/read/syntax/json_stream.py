@@ -165,6 +165,9 @@ def _refusal(path: str, data: bytes, problem: Exception) -> Diagnostic:
             way_out = f"write it again, whole: {kubectl(path)}"
             return rules.json_syntax(at, "the file ends inside a value: it was cut off", way_out)
         at = lines.span(known.pos, known.pos + 1)
+        if word := re.match("True|False|None", text[known.pos :]):
+            value = {"True": "true", "False": "false", "None": "null"}[word[0]]
+            return rules.json_syntax(at, f"{word[0]} is not a JSON value", f"write {value}")
         comma = text[: known.pos].rstrip(_BLANKS).endswith(",") and text[known.pos] in "]}"
         missing = "write the comma, colon or bracket that is missing before it, or remove it"
         way_out = "remove the comma before it" if comma else missing
