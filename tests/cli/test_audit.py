@@ -88,6 +88,16 @@ def test_both_places_are_shown(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("repository")
+def test_a_text_that_is_no_cidr_is_shown_beside_the_blocks(capfd: pytest.CaptureFixture[str]) -> None:
+    git("update-ref", REF, "HEAD")
+    live = living("cluster-pool")
+    pod_cidrs(live, "a", "10.1.0.0/26", "nonsense")
+    code, said = run(capfd, dump(live.text()))
+    assert code == 1
+    assert "a (10.1.0.0/26 nonsense in place of 10.1.0.0/26)" in said
+
+
+@pytest.mark.usefixtures("repository")
 def test_without_the_ref_pending_and_edited_are_one(capfd: pytest.CaptureFixture[str]) -> None:
     code, said = run(capfd, dump(edited()))
     assert code == 1

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ipamc.review.live.objects import POLICIES
+from ipamc.model.admission import POLICIES
 from tests.review.live.objects import Made, cilium_node, config, ours, pool
 from tests.support.living import policy
 from tests.support.pipelines import Repository, inventory

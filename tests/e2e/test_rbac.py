@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ipamc.review.live.objects import POLICIES
+from ipamc.model.admission import POLICIES
 from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS, NODE_CONFIGS, NODES, POOLS, Api, Object
 from tests.e2e.objects import cilium_node
 from tests.e2e.operator import Operator

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ipamc.read.rendered import Rendered
 from ipamc.render.targets.admission import texts_of
-from ipamc.review.live.admission import rows_of
+from ipamc.review.live.objects import rows_of
 from tests.support import fleet
 
 ROWS = st.lists(st.from_regex(r"[a-z0-9]{1,12} 10\.\d\.\d\.\d/\d", fullmatch=True), unique=True).map(sorted)

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from ipamc.lock.file import load
+from ipamc.model.admission import POLICIES
 from ipamc.model.cilium.versions import pod_cidr_annotation
 from ipamc.model.cilium.versions import text as version_text
 from ipamc.model.cluster import Cluster, Mode
@@ -23,8 +24,7 @@ from ipamc.read.locate import locate
 from ipamc.read.rendered import identity
 from ipamc.review.audit import audit, refused
 from ipamc.review.audit.context import Context
-from ipamc.review.live.admission import naming, rows_of
-from ipamc.review.live.objects import POLICIES
+from ipamc.review.live.objects import naming, rows_of
 from ipamc.workspace.rendered import Manifests
 from tests.support import dumps
 from tests.support.dumps import Object

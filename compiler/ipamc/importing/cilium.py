@@ -140,6 +140,7 @@ def _multi_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
         first = pool.name == general or config is not None
         sizes = {family: size for family, size in pool.mask_sizes.items() if family in families}
         further = ("podSelector", "namespaceSelector", "allowFirstIP", "allowLastIP")
+        spec = pool.value["spec"]
         pools.append(
             DraftPool(
                 name=pool.name,
@@ -148,7 +149,7 @@ def _multi_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
                 selector=selector,
                 disabled=not first,
                 labels=pool.labels,
-                more={key: pool.spec[key] for key in further if pool.spec.get(key) not in (None, False)},
+                more={key: spec[key] for key in further if spec.get(key) not in (None, False)},
                 comment="" if first else "pods ask for it by annotation; ipamc gives no node a block of it",
             )
         )

@@ -116,6 +116,12 @@ def subtract(block: Block, without: Iterable[Block]) -> Iterator[Block]:
         yield from aligned(family, first, end)
 
 
+def without(blocks: Iterable[Block], others: Iterable[Block]) -> list[Block]:
+    """Return the parts of blocks that no block of the others covers."""
+    known = outermost(others)
+    return [piece for block in blocks for piece in subtract(block, blocks_over(known, block))]
+
+
 def aggregated(blocks: Iterable[Block]) -> Iterator[Block]:
     """Yield the fewest aligned blocks with the same addresses, by address. They may nest. O(n log n)."""
     family = first = end = 0

@@ -51,6 +51,12 @@ def digest(name: str) -> int:
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
 
 
+POLICIES = {
+    f"{how}AdmissionPolicy{part}": f"{how.lower()}admissionpolic{plural}"
+    for part, plural in (("Binding", "ybindings"), ("", "ies"))
+    for how in ("Mutating", "Validating")
+}
+"""The resources of admission policies by kind; bindings first, because a policy without one does nothing."""
 PROBE = "ipamc-probe"
 """The name of an unused Node or CiliumNode. A dry run that creates it tests the policies."""
 KNOWN = "ipamc/blocks-of"

@@ -137,12 +137,14 @@ def parse_block(text: str, *, pods: bool = True) -> Block:
     return _parse_slowly(text, pods=pods)
 
 
+def single(address: Address) -> Block:
+    """Return the block of one address."""
+    return Block(*address, BITS[address[0]])
+
+
 def parse_either(text: str) -> Block:
     """Read a CIDR, or an address as the block of this address only. Raises CidrError."""
-    if "/" in text:
-        return parse_block(text, pods=False)
-    family, number = parse_address(text)
-    return Block(family, number, BITS[family])
+    return parse_block(text, pods=False) if "/" in text else single(parse_address(text))
 
 
 def _parse_slowly(text: str, *, pods: bool) -> Block:
@@ -214,6 +216,11 @@ def read_blocks(texts: Iterable[object]) -> tuple[list[Block], list[Odd]]:
             odd.append(Odd(text, problem.masked))
             good += [problem.masked] if problem.masked else []
     return good, odd
+
+
+def no_cidrs(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the texts that are no CIDR to Go either, in order."""
+    return tuple(odd.text for odd in read_blocks(texts)[1] if not odd.block)
 
 
 def parse_address(text: str) -> Address:

@@ -45,10 +45,11 @@ class SeenPool(Object, frozen=True, kw_only=True):
     labels: Mapping[str, str] = {}
     cidrs: Mapping[int, tuple[Block, ...]] = {}
     """By family, in the order of the object."""
+    unreadable: tuple[str, ...] = ()  # texts of CIDRs that are none
     mask_sizes: Mapping[int, int] = {}
     """`maskSize` by family: a prefix length."""
-    spec: Mapping[str, Any] = {}
-    """The unchanged spec, for selectors and newer fields."""
+    value: Mapping[str, Any]
+    """The object with its unchanged spec, for selectors and newer fields."""
 
 
 class SeenNodeConfig(Object, frozen=True, kw_only=True):
@@ -59,6 +60,8 @@ class SeenNodeConfig(Object, frozen=True, kw_only=True):
     """`spec.nodeSelector`, an unchanged LabelSelector."""
     defaults: Mapping[str, str] = {}
     """`spec.defaults`: keys of cilium-config."""
+    value: Mapping[str, Any]
+    """The object with its unchanged spec."""
 
 
 class SeenEndpoint(Object, frozen=True, kw_only=True):
@@ -170,8 +173,6 @@ class Dump(Struct, frozen=True, kw_only=True, dict=True):
     affinities: tuple[SeenAffinity, ...] = ()
     others: tuple[SeenObject, ...] = ()
     """Unchanged objects: ConfigMaps, workloads, pools of other dialects, admission policies."""
-    rendered: tuple[Mapping[str, Any], ...] = ()
-    """The objects of kinds that ipamc renders, as kubectl prints them, with the fields that ipamc reads."""
     kinds: frozenset[str] = field(default_factory=frozenset)
     """The kinds of all objects, including unread ones. If a kind is missing, it was not
         requested, or the cluster has no such object: a dump does not distinguish these."""

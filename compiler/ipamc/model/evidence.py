@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from ipamc.model.address_sets import index_around, outermost
-from ipamc.model.cidr import BITS, Address, Block
+from ipamc.model.cidr import BITS, Address, Block, single
 from ipamc.model.cluster import Mode, Scheme
 from ipamc.model.diagnostics import At
 from ipamc.model.lock import Line
@@ -33,9 +33,7 @@ def waits(node: Node, seen: CiliumNode | None) -> bool:
     """
     if seen is None or node.agent_ran or node.pod_ips or not _NO_ROOM(seen.error):
         return False
-    return not any(
-        (seen.blocks, seen.allocated, seen.addresses, seen.used, seen.internal_ips, seen.health_ips)
-    )
+    return not any((*every_block(seen), seen.unreadable, seen.used, seen.internal_ips, seen.health_ips))
 
 
 class Evidence:
@@ -103,9 +101,9 @@ class Evidence:
             return ()
         known = [*(shown.block for shown in self.of(node)), *(line.block for line in own if line.in_use)]
 
-        def size(single: Block) -> int:
-            inside = self._ranges.of(single)
-            return inside.pool.sizes(node.labels, node.name)[single.family] if inside else 0
+        def size(address: Block) -> int:
+            inside = self._ranges.of(address)
+            return inside.pool.sizes(node.labels, node.name)[address.family] if inside else 0
 
         return tuple(
             ShownBlock(block, node.name, places[first], pool.name)
@@ -124,11 +122,10 @@ class Evidence:
         """Return the families in which all used addresses of a node are outside its object's blocks."""
         given = outermost(shown.block for shown in self.of(node))
         inside: dict[int, bool] = {}
-        for (family, number), _ in self._addresses(node) if given else ():
-            single = Block(family, number, BITS[family])
-            there = index_around(given, single) is not None
-            if there or self._ranges.of(single):
-                inside[family] = inside.get(family, False) or there
+        for address, _ in self._addresses(node) if given else ():
+            there = index_around(given, single(address)) is not None
+            if there or self._ranges.of(single(address)):
+                inside[address[0]] = inside.get(address[0], False) or there
         shown = {block.family for block in given}
         return frozenset(family for family, there in inside.items() if family in shown and not there)
 
@@ -187,11 +184,10 @@ def around(
     """
     inside = outermost(known)
     found: dict[Block, Address] = {}
-    for family, number in sorted(set(addresses)):
-        single = Block(family, number, BITS[family])
-        prefix = size(single) if index_around(inside, single) is None else 0
-        if prefix:
-            found.setdefault(single.widened(prefix), (family, number))
+    for address in sorted(set(addresses)):
+        block = single(address)
+        if index_around(inside, block) is None and (prefix := size(block)):
+            found.setdefault(block.widened(prefix), address)
     return found
 
 

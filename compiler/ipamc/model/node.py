@@ -48,6 +48,8 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     deleting: bool = False
     pattern: str = ""
     """For an entry of a NodeInventory with several nodes, which share `at`: its `names`."""
+    unreadable: tuple[str, ...] = ()
+    """The texts of `pod_cidrs` that are no CIDR."""
 
     @property
     def hostname(self) -> str:
@@ -86,3 +88,5 @@ class CiliumNode(msgspec.Struct, frozen=True, gc=False):
     error: str = ""
     """`status.ipam.operator-status.error`."""
     deleting: bool = False
+    unreadable: tuple[tuple[str, str], ...] = ()
+    """The texts of its blocks that are no CIDR, as (text, pool); without a pool "" stands for it."""

@@ -20,11 +20,12 @@ from urllib.parse import quote, urlsplit
 import msgspec
 from msgspec import Struct, field
 
+from ipamc.model.admission import POLICIES
 from ipamc.model.cilium.operator_list import CONFIG, OPERATOR
 from ipamc.read.dump.shapes import PodIp
 from ipamc.read.rendered import identity
-from ipamc.review.live.blocks import Pod
-from ipamc.review.live.objects import CILIUM_NODE, MANAGER, NODE, POLICIES, Object, name_of
+from ipamc.review.live.apply import Pod
+from ipamc.review.live.objects import CILIUM_NODE, MANAGER, NODE, Object, name_of
 from ipamc.review.live.rights import ADMISSION, CILIUM, RESOURCES
 from ipamc.workspace import shapes
 from ipamc.workspace.environment import command, program, variable

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from ipamc.read.dump import shapes as dump
 from ipamc.read.kinds import nodes
+from ipamc.read.values import Text as Name
 from ipamc.workspace.failure import EnvironmentFailure
 
 Text = str | None
@@ -42,14 +43,24 @@ class _Manager(Struct):
     fields: _ManagedFields | None = field(default=None, name="fieldsV1")
 
 
+class Owner(Struct):
+    """An owner reference."""
+
+    kind: Text = None
+    uid: Text = None
+
+
 class _Metadata(Struct):
-    name: str
+    name: Name
     namespace: Text = None
     uid: Text = None
     labels: Map = None
     annotations: Map = None
     version: Text = field(default=None, name="resourceVersion")
     managed: list[_Manager] | None = field(default=None, name="managedFields")
+    owners: list[Owner] | None = field(default=None, name="ownerReferences")
+    created: Text = field(default=None, name="creationTimestamp")
+    deleted: Text = field(default=None, name="deletionTimestamp")
 
 
 class _Named(Struct, Generic[Spec, Status]):
@@ -105,12 +116,6 @@ class _DeploymentSpec(Struct):
 Deployment = _WithSpec[_DeploymentSpec]
 
 
-class Owner(Struct):
-    """An owner reference of a pod."""
-
-    kind: Text = None
-
-
 class _Operator(Struct):
     arguments: Texts = field(default=None, name="extraArgs")
 
@@ -138,7 +143,7 @@ class Kustomization(Struct):
 
 ANY = _Named[dict[str, Any], Any]  # an object of which only the metadata are read
 KINDS: Mapping[str, Any] = {
-    "Node": _Named[dump.NodeSpec, Any],
+    "Node": _Named[dump.NodeSpec, dump.NodeStatus],
     "CiliumNode": _Named[nodes.RawCiliumSpec, nodes.RawCiliumStatus],
     "CiliumPodIPPool": _Named[dump.PoolSpec, Any],
     "ConfigMap": ConfigMap,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ipamc.review.live.objects import POLICIES
+from ipamc.model.admission import POLICIES
 from tests.review.audit.worlds import NODES, WORLDS, inventory, living
 from tests.support import dumps, fleet
 from tests.support.living import Living, agent, controller, endpoint, operator, short
@@ -210,6 +210,11 @@ FAULTS: dict[str, tuple[tuple[str, ...], Plant, list[str]]] = {
     "a second block added by hand": (
         CILIUM_NODES,
         lambda live: pod_cidrs(live, "a", "10.1.0.0/26", FREE),
+        ["error IPC0941"],
+    ),
+    "a text that is no CIDR added by hand": (
+        CILIUM_NODES,
+        lambda live: pod_cidrs(live, "a", "10.1.0.0/26", "nonsense"),
         ["error IPC0941"],
     ),
     "an address taken away by hand": (

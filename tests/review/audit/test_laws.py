@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ipamc.model.admission import POLICIES
 from ipamc.model.diagnostics import Located, Refused
-from ipamc.review.audit.causes import BLOCKS, NEEDS
-from ipamc.review.live.objects import CILIUM_NODE, POLICIES
+from ipamc.review.audit import BLOCKS, NEEDS
+from ipamc.review.live.objects import CILIUM_NODE
 from tests.review.audit.test_faults import FAULTS, pod_cidrs
 from tests.review.audit.test_no_alarm import HARMLESS
 from tests.review.audit.worlds import WORLDS, living

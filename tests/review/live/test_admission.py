@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ipamc.review.live.admission import is_late, probes
-from ipamc.review.live.objects import Object, name_of
+from ipamc.review.live.objects import Object, is_late, name_of, probes
 from ipamc.review.live.rights import apply_rights
 
 POLICY: Object = {

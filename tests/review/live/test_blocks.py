@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from ipamc.review.live.blocks import Pod, held_by_others, lost, moves, shared_pools_in_use, used_by_pods
-from ipamc.review.live.objects import parsed
+from ipamc.model.cidr import read_blocks
+from ipamc.review.live.apply import (
+    Pod,
+    grows,
+    held_by_others,
+    lost,
+    moves,
+    shared_pools_in_use,
+    used_by_pods,
+)
 from tests.review.live.objects import Made, by_identity, cilium_node, node, ours, pool
 
 ANNOTATION = "network.cilium.io/ipv4-pod-cidr"
@@ -44,6 +52,19 @@ def test_what_an_object_would_take_away(live: Made, tree: Made, expected: list[s
     assert [str(block) for block in lost(live, tree)] == expected
 
 
+@pytest.mark.parametrize(
+    ("live", "expected"),
+    [
+        (cilium_node("n", A), True),
+        (cilium_node("n"), False),
+        (cilium_node("n", C), False),
+        (cilium_node("n", A, "nonsense"), False),
+    ],
+)
+def test_a_ciliumnode_grows_if_all_that_it_has_is_known_and_stays(live: Made, *, expected: bool) -> None:
+    assert grows(live, cilium_node("n", A, SIX)) is expected
+
+
 def test_what_is_missing_or_shared_takes_nothing_away_from_a_node() -> None:
     live = by_identity(pool("p", A, B))
     assert moves([cilium_node("n", A), pool("p", A)], live, {}) == []
@@ -60,9 +81,9 @@ def test_what_is_missing_or_shared_takes_nothing_away_from_a_node() -> None:
 )
 def test_a_node_that_moved_may_have_pods_of_its_former_block(live: Made | None, expected: list[str]) -> None:
     there = by_identity(*([live] if live else []))
-    found = moves([cilium_node("n", A), cilium_node("m", A)], there, {"n": parsed([A, B])})
+    found = moves([cilium_node("n", A), cilium_node("m", A)], there, {"n": read_blocks([A, B])[0]})
     assert [str(block) for move in found for block in move.lost] == expected
-    kube = moves([node("n", A)], by_identity(node("n")), {"n": parsed([B])})
+    kube = moves([node("n", A)], by_identity(node("n")), {"n": read_blocks([B])[0]})
     assert [move.identity for move in kube] == ["Node n"]
 
 
@@ -206,6 +227,15 @@ def test_what_shared_pools_may_mean_is_kept(there: str, has: str, reason: str | 
     live = by_identity(pool("p", there), cilium_node("a", pools={"p": [has]}))
     found = [item.reason for item in shared_pools_in_use([pool("p", "10.1.0.0/24")], live)]
     assert found == ([reason] if reason else [])
+
+
+def test_single_addresses_beside_blocks_count_for_their_node() -> None:
+    tree = [cilium_node("a", A), cilium_node("b", B)]
+    odd = cilium_node("b", B, addresses=["nonsense", "10.0.0.7"])
+    found = {item.identity: item.reason for item in held_by_others(tree, by_identity(odd))}
+    assert found["CiliumNode b"].endswith("b has 'nonsense/32', which is no CIDR")
+    used = held_by_others(tree, by_identity(cilium_node("b", B, addresses=["10.0.0.7"])))
+    assert [item.reason.rpartition(": ")[2] for item in used] == ["10.0.0.7/32 in CiliumNode b"]
 
 
 def test_a_pool_of_one_node_that_cannot_be_read_withholds_the_node() -> None:

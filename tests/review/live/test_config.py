@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from ipamc.model.cidr import read_blocks
 from ipamc.model.cilium.flags import arguments as read_arguments
 from ipamc.model.cilium.operator_list import Assumed
 from ipamc.review.live.cilium import Running, differences, running
-from ipamc.review.live.objects import parsed
 
 POOL = {
     "ipam": "cluster-pool",
@@ -47,7 +47,7 @@ def test_arguments_are_read_from_command_and_args_of_the_operator_alone() -> Non
 
 
 def levels(assumed: Assumed, found: Running, *given: str) -> list[str]:
-    return [item.level for item in differences(assumed, found, parsed(given))]
+    return [item.level for item in differences(assumed, found, read_blocks(given)[0])]
 
 
 def flags(data: dict[str, str], *, bystander: bool = False, applied: bool = False) -> Assumed:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ipamc.review.live.drift import differing, drift
+from ipamc.review.live.apply import drift, unequal
 from tests.review.live.objects import Made, by_identity, cilium_node, config, node, pool
 
 A, B = "10.0.0.0/27", "10.0.0.32/27"
@@ -68,4 +68,4 @@ def test_where_nodes_cannot_be_read_a_missing_ciliumnode_is_missing() -> None:
     ],
 )
 def test_the_fields_that_differ_are_named(tree: Made, live: Made, paths: list[str]) -> None:
-    assert differing(tree, live) == paths
+    assert unequal(tree, live) == paths

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipamc.review.live.drift import is_foreign_tree, left_over
+from ipamc.review.live.apply import is_foreign_tree, left_over
 from tests.review.live.objects import by_identity, cilium_node, config, ours, pool
 
 LIVE = by_identity(
@@ -11,10 +11,12 @@ LIVE = by_identity(
     pool("asked", "10.2.0.0/24", managedFields=ours()),
     pool("wanted", "10.3.0.0/24", managedFields=ours()),
     pool("of-people", "10.4.0.0/24"),
+    pool("unread", "10.5.0.0/24", managedFields=ours()),
     cilium_node("dead", "10.9.0.0/27", managed=ours()),
     cilium_node("alive", "10.9.0.32/27", managed=ours()),
     cilium_node("busy", "10.9.0.64/27", managed=ours()),
     cilium_node("seed", pools={"used": ["10.1.0.0/27"]}, asks=["asked"]),
+    cilium_node("odd", pools={"unread": ["nonsense"]}),
     config("old", managedFields=ours()),
     config("of-people"),
 )
@@ -30,6 +32,7 @@ def test_order_and_what_is_kept() -> None:
         ("CiliumNode", "dead", ""),
         ("CiliumPodIPPool", "asked", "CiliumNode seed has blocks of it, or asks for some"),
         ("CiliumPodIPPool", "free", ""),
+        ("CiliumPodIPPool", "unread", "CiliumNode odd has blocks of it, or asks for some"),
         ("CiliumPodIPPool", "used", "CiliumNode seed has blocks of it, or asks for some"),
     ]
 

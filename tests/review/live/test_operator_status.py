@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
+from ipamc.model.cidr import read_blocks
 from ipamc.review.live.cilium import Run, judge
-from ipamc.review.live.objects import parsed
 
 EMPTY = 'failed to allocate ipv4 address for node "n" from pool "{}": pool empty'
 UNKNOWN = "allocator not configured for the requested CIDR {}"
 OWN: dict[str, Any] = {"own_pools": {"p.n", "p.m"}}
 ADOPT: dict[str, Any] = {
-    "operator_list": parsed(["10.0.0.0/25", "10.0.0.128/25"]),
-    "given": {"n": parsed(["10.5.0.0/27", "10.0.0.0/27"]), "m": parsed(["10.6.0.0/27"])},
+    "operator_list": read_blocks(["10.0.0.0/25", "10.0.0.128/25"])[0],
+    "given": {"n": read_blocks(["10.5.0.0/27", "10.0.0.0/27"])[0], "m": read_blocks(["10.6.0.0/27"])[0]},
 }
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import chain
 
 from msgspec import Struct
 
@@ -26,14 +25,16 @@ from ipamc.model.cidr import Block
 from ipamc.model.cilium.flags import odd_values
 from ipamc.model.cilium.operator_list import Assumed
 from ipamc.model.diagnostics import count, names
+from ipamc.model.evidence import every_block
 from ipamc.model.progress import phase
 from ipamc.read.parts import ADMISSION, BEFORE_SHARDS, FIRST, KUSTOMIZATION
 from ipamc.read.parts import parts as ordered
 from ipamc.read.rendered import identity
-from ipamc.review.live.admission import commit_of, is_late, naming, probes
-from ipamc.review.live.blocks import (
+from ipamc.review.live.apply import (
+    Drift,
     Live,
     Withheld,
+    drift,
     grows,
     held_by_others,
     moves,
@@ -41,8 +42,18 @@ from ipamc.review.live.blocks import (
     used_by_pods,
 )
 from ipamc.review.live.cilium import FlagDifference, Running, differences, running
-from ipamc.review.live.drift import Drift, drift
-from ipamc.review.live.objects import CILIUM_NODE, NODE, Object, allocated, cidrs, name_of, over, parsed
+from ipamc.review.live.objects import (
+    CILIUM_NODE,
+    NODE,
+    Object,
+    cilium_nodes,
+    commit_of,
+    is_late,
+    name_of,
+    naming,
+    over,
+    probes,
+)
 from ipamc.workspace import disk
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.kubectl import CRDS, LISTED, CiliumNodes, Kube, if_allowed, version_of
@@ -215,10 +226,7 @@ def _differ(name: str, flags: Assumed, seen: Seen) -> list[FlagDifference]:
     elif seen.flags.arguments is None and flags.data.get("ipam") in {"cluster-pool", "multi-pool"}:
         where = f"no Deployment cilium-operator in {flags.namespace}"
         say(f"{name}: {where}: the operator's arguments are not known")
-    blocks: list[Block] = []
-    for document in seen.live.values():
-        if document["kind"] == CILIUM_NODE:
-            blocks += parsed(chain(cidrs(document, document), *(texts for _, texts in allocated(document))))
+    blocks = [block for each in cilium_nodes(seen.live.values()) for block in every_block(each)]
     for key, text in odd_values(seen.flags.values):
         say(f"warning: {name}: the cluster has {key}: {text}; correct it where {key} is set")
     found = differences(flags, seen.flags, blocks)

@@ -6,22 +6,20 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ipamc.cli.terminal import say
+from ipamc.model.admission import POLICIES
 from ipamc.model.cilium.operator_list import Assumed
 from ipamc.model.diagnostics import count, names
 from ipamc.model.progress import phase
-from ipamc.review.live.blocks import Live
+from ipamc.review.live.apply import ORDER, LeftOver, Live, drift, is_foreign_tree, left_over, pool_users
 from ipamc.review.live.cilium import Run, judge
-from ipamc.review.live.drift import ORDER, LeftOver, drift, is_foreign_tree, left_over, pool_users
 from ipamc.review.live.objects import (
     CILIUM_NODE,
     NODE,
-    POLICIES,
     POOL,
     Object,
-    cidrs,
+    cilium_nodes,
     name_of,
     node_of,
-    parsed,
     reported_errors,
 )
 from ipamc.workspace.kubectl import LISTED, CiliumNodes, Forbidden, Kube, if_allowed
@@ -46,13 +44,12 @@ ADVISES_FORCE = re.compile(r"\nPlease review the fields above.*?#conflicts", re.
 def written(every: Sequence[Object], changed: Sequence[Object], live: Live, flags: Assumed) -> Run:
     """Return what this run wrote, to judge errors of the operator. `live` is the cluster before the apply."""
     pools = [document for document in every if document["kind"] == POOL and node_of(document)]
-    nodes = [document for document in every if document["kind"] == CILIUM_NODE] if flags.adopts else []
     return Run(
         before=reported_errors(live.values()),
         nodes={node_of(document) for document in changed if document["kind"] != NODE},
         pools={name_of(document) for document in changed if document["kind"] == POOL},
         own_pools=set(map(name_of, pools)),
-        given={name_of(node): parsed(cidrs(node, node)) for node in nodes},
+        given={seen.name: seen.blocks for seen in cilium_nodes(every if flags.adopts else ())},
         operator_list=flags.operator_list if flags.adopts else (),
     )
 

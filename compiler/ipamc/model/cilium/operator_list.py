@@ -45,6 +45,11 @@ BYSTANDER = "--ipam=kubernetes"
 """The argument with which the operator allocates nothing."""
 
 
+def restart(namespace: str, node: str) -> str:
+    """Return the command that restarts the agent of a node."""
+    return f"kubectl -n {namespace} delete pod -l k8s-app=cilium --field-selector spec.nodeName={node}"
+
+
 def listed(data: Mapping[str, str], family: int) -> list[Block]:
     """Return the operator's list, by address, as far as it can be read."""
     return sorted(parse_cidrs(data.get(f"cluster-pool-ipv{family}-cidr", ""))[0])

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ipamc.model import dump
-from ipamc.model.cidr import Address, Block, CidrError, Odd, parse_address, read_blocks
+from ipamc.model.cidr import Address, Block, CidrError, Odd, no_cidrs, parse_address, read_blocks
 from ipamc.model.cilium.flags import parse_bool, parse_size
 from ipamc.model.diagnostics import At, Diagnostic, Span
 from ipamc.model.node import CiliumNode, Node
@@ -133,14 +133,25 @@ def read_pool(raw: shapes.Pool, item: DumpItem, reader: Reader) -> dump.SeenPool
     sizes = {family: parse_size(str(part.mask_size), family) for family, part in families.items()}
     if odd := [f"maskSize {part.mask_size} in IPv{key}" for key, part in families.items() if not sizes[key]]:
         reader.found.append(rules.unreadable(reader.at(item), f"CiliumPodIPPool {raw.metadata.name}", odd))
-    whole = msgspec.json.decode(item.raw) if isinstance(item.raw, bytes) else item.raw
     return dump.SeenPool(
         **reader.origin(raw, item),
         labels=reader.labels(raw.metadata.labels),
         cidrs={family: reader.blocks(part.cidrs or ()) for family, part in families.items()},
+        unreadable=no_cidrs(text for part in families.values() for text in part.cidrs or ()),
         mask_sizes={family: size for family, size in sizes.items() if size},
-        spec=whole.get("spec") or {},
+        value=_rendered(raw, item),
     )
+
+
+def _whole(item: DumpItem) -> dict[str, Any]:
+    value = msgspec.json.decode(item.raw) if isinstance(item.raw, bytes) else item.raw
+    return {"apiVersion": item.api_version, "kind": item.kind, **value}
+
+
+def _rendered(raw: shapes.Pool | shapes.NodeConfig, item: DumpItem) -> dict[str, Any]:
+    """Return the fields of an object that ipamc may render, besides its identity."""
+    metadata = msgspec.to_builtins(raw.metadata)
+    return {"kind": item.kind, "metadata": metadata, "spec": _whole(item).get("spec") or {}}
 
 
 def read_node_config(raw: shapes.NodeConfig, item: DumpItem, reader: Reader) -> dump.SeenNodeConfig:
@@ -151,6 +162,7 @@ def read_node_config(raw: shapes.NodeConfig, item: DumpItem, reader: Reader) -> 
         namespace=reader.text(raw.metadata.namespace),
         selector=spec.node_selector or {},
         defaults=spec.defaults or {},
+        value=_rendered(raw, item),
     )
 
 
@@ -215,7 +227,6 @@ def _app(labels: Mapping[str, str | None]) -> str:
 
 def read_other(raw: shapes.Other | shapes.Policy, item: DumpItem, reader: Reader) -> dump.SeenObject:
     """Return an object unchanged."""
-    value = msgspec.json.decode(item.raw) if isinstance(item.raw, bytes) else item.raw
     metadata = raw.metadata if isinstance(raw.metadata, shapes.Metadata) else None
     return dump.SeenObject(
         name=metadata.name if metadata else "",
@@ -224,20 +235,8 @@ def read_other(raw: shapes.Other | shapes.Policy, item: DumpItem, reader: Reader
         namespace=(metadata.namespace if metadata else "") or "",
         api_version=item.api_version,
         kind=item.kind,
-        value={"apiVersion": item.api_version, "kind": item.kind, **value},
+        value=_whole(item),
     )
-
-
-def printed(kind: str, raw: Any, value: Value) -> dict[str, Any]:
-    """Return the parts of an object that ipamc may own, in kubectl's form."""
-    found: dict[str, Any] = {"kind": kind, **msgspec.to_builtins(raw)}
-    found.pop("status", None)
-    if isinstance(value, Node):  # people omit podCIDR in their own files
-        cidrs = [str(block) for block in value.pod_cidrs]
-        found["spec"] = {"podCIDR": cidrs[0], "podCIDRs": cidrs} if cidrs else {}
-    if isinstance(value, dump.SeenObject):
-        return {**found, "spec": value.value.get("spec") or {}}
-    return {**found, "spec": value.spec} if isinstance(value, dump.SeenPool) else found
 
 
 _HOST, _VIRTUAL = "host:", "virtual:"
@@ -296,30 +295,24 @@ class DumpKind(NamedTuple):
     shape: type
     read: Callable[[Any, DumpItem, Reader], Value | None]
     decode: Callable[[bytes], Any]
-    rendered: bool = False
-    """ipamc renders such objects."""
 
 
-def _kind(
-    shape: type, read: Callable[[Any, DumpItem, Reader], Value | None], *, rendered: bool = False
-) -> DumpKind:
-    return DumpKind(shape, read, msgspec.json.Decoder(shape).decode, rendered)
+def _kind(shape: type, read: Callable[[Any, DumpItem, Reader], Value | None]) -> DumpKind:
+    return DumpKind(shape, read, msgspec.json.Decoder(shape).decode)
 
 
 _CALICO = ("crd.projectcalico.org", "projectcalico.org")
 KINDS: Mapping[tuple[str, str], DumpKind] = {
-    ("", "Node"): _kind(shapes.Node, read_live_node, rendered=True),
+    ("", "Node"): _kind(shapes.Node, read_live_node),
     ("", "Pod"): _kind(shapes.Pod, read_pod),
     ("cilium.io", "CiliumNode"): _kind(
-        RawCiliumNode, lambda raw, item, to: next(read_cilium_node(raw, to.at(item), to)), rendered=True
+        RawCiliumNode, lambda raw, item, to: next(read_cilium_node(raw, to.at(item), to))
     ),
-    ("cilium.io", "CiliumPodIPPool"): _kind(shapes.Pool, read_pool, rendered=True),
-    ("cilium.io", "CiliumNodeConfig"): _kind(shapes.NodeConfig, read_node_config, rendered=True),
+    ("cilium.io", "CiliumPodIPPool"): _kind(shapes.Pool, read_pool),
+    ("cilium.io", "CiliumNodeConfig"): _kind(shapes.NodeConfig, read_node_config),
     ("cilium.io", "CiliumEndpoint"): _kind(shapes.Endpoint, read_endpoint),
     **{
-        ("admissionregistration.k8s.io", f"{how}AdmissionPolicy{part}"): _kind(
-            shapes.Policy, read_other, rendered=True
-        )
+        ("admissionregistration.k8s.io", f"{how}AdmissionPolicy{part}"): _kind(shapes.Policy, read_other)
         for how in ("Mutating", "Validating")
         for part in ("", "Binding")
     },
@@ -349,6 +342,22 @@ NAMES = frozenset(
     {"cilium-config", "kubeadm-config", "calico-config", "canal-config", "cilium", "cilium-operator"}
 )
 """The objects of kinds in NAMED that are kept."""
+
+
+RenderedValue = Node | CiliumNode | dump.SeenPool | dump.SeenNodeConfig | dump.SeenObject
+
+
+def read_object(document: Mapping[str, Any]) -> RenderedValue:
+    """Return one object, live or rendered. Its fields must have their types; `unreadable` has odd texts."""
+    item, reader = DumpItem("", document["kind"], 0, document), Reader()
+    match item.kind:
+        case "Node":
+            return read_live_node(msgspec.convert(document, shapes.Node), item, reader)
+        case "CiliumNode":
+            return next(read_cilium_node(msgspec.convert(document, RawCiliumNode), Span(""), reader))
+        case "CiliumPodIPPool":
+            return read_pool(msgspec.convert(document, shapes.Pool), item, reader)
+    return read_other(msgspec.convert(document, shapes.Other), item, reader)
 
 
 @lru_cache(maxsize=256)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import Any
 
@@ -26,7 +26,7 @@ from ipamc.model.node import CiliumNode, Node
 from ipamc.read import rules
 from ipamc.read.dump.addresses import OF_OTHERS, Addresses
 from ipamc.read.dump.items import MAX_OBJECTS, DumpItem, items
-from ipamc.read.dump.kinds import NAMED, NAMES, Reader, Value, kind_of, printed
+from ipamc.read.dump.kinds import NAMED, NAMES, Reader, Value, kind_of
 from ipamc.read.dump.programs import odd_flags
 from ipamc.read.syntax.document import MAX_NODES, Unreadable
 
@@ -79,7 +79,6 @@ class _Collection:
         self.files: list[str] = []
         self.kinds: set[str] = set()
         self.unread: Counter[str] = Counter()
-        self.rendered: list[Mapping[str, Any]] = []
         self.objects: dict[type, dict[Any, Value]] = {}
         self._keys: dict[type, Callable[[Value], Any]] = {}
 
@@ -109,7 +108,6 @@ class _Collection:
             calico_blocks=by_name(SeenBlock),
             affinities=by_name(SeenAffinity),
             others=by_name(SeenObject),
-            rendered=tuple(self.rendered),
             kinds=frozenset(self.kinds),
             scalars=tuple(addresses.scalars()),
             unread={kind: self.unread[kind] for kind in sorted(self.unread)},
@@ -157,8 +155,6 @@ def _add(item: DumpItem, reader: Reader, collection: _Collection, found: Finding
         found.append(rules.too_many_objects(reader.at(item), MAX_NODES, f"{item.kind}s"))
         raise Enough
     if (first := collection.add(value)) is None:
-        if kind.rendered:
-            collection.rendered.append(printed(item.kind, raw, value))
         return
     places = {key: getattr(first, key) for key in _PLACES if key in first.__struct_fields__}
     if msgspec.structs.replace(value, **places) != first:

@@ -67,14 +67,14 @@ class PoolSpec(Foreign):
     ipv6: _PoolFamily | None = None
 
 
-class _PoolMetadata(Metadata):
+class _RenderedMetadata(Metadata):
     annotations: dict[str, str | None] | None = None
 
 
 class Pool(Foreign):
     """A CiliumPodIPPool."""
 
-    metadata: _PoolMetadata
+    metadata: _RenderedMetadata
     spec: PoolSpec | None = None
 
 
@@ -88,7 +88,7 @@ class NodeConfigSpec(Foreign):
 class NodeConfig(Foreign):
     """A CiliumNodeConfig."""
 
-    metadata: Metadata
+    metadata: _RenderedMetadata
     spec: NodeConfigSpec | None = None
 
 
@@ -203,7 +203,7 @@ class PolicySpec(Foreign):
 class Policy(Foreign):
     """An admission policy, or a binding of one."""
 
-    metadata: Metadata
+    metadata: _RenderedMetadata
     spec: PolicySpec | None = None
 
 

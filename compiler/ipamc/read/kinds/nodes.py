@@ -9,7 +9,7 @@ from itertools import chain
 from msgspec import UNSET, UnsetType, field
 
 from ipamc.model.address_sets import aggregated
-from ipamc.model.cidr import BITS, Block
+from ipamc.model.cidr import BITS, Block, no_cidrs
 from ipamc.model.diagnostics import At, Place
 from ipamc.model.node import CiliumNode, Node
 from ipamc.model.progress import track
@@ -219,12 +219,13 @@ def read_node(raw: RawNode, at: At, values: Values) -> Iterator[Node]:
         for index, entry in enumerate(status.addresses or ())
         if entry.type == "InternalIP"
     ]
+    pod_cidrs = values.blocks(cidrs, at, "spec", field_name) if cidrs else ()
     yield Node(
         name=values.text(metadata.name),
         labels=values.labels(metadata.labels, at, "metadata", "labels"),
         at=at,
         uid=metadata.uid or "",
-        pod_cidrs=values.blocks(cidrs, at, "spec", field_name) if cidrs else (),
+        pod_cidrs=pod_cidrs,
         max_pods=pods(status.allocatable) or pods(status.capacity),
         internal_ips=values.addresses(internal, at),
         annotated=values.blocks(given, at, "metadata", "annotations") if given else (),
@@ -233,6 +234,7 @@ def read_node(raw: RawNode, at: At, values: Values) -> Iterator[Node]:
         agent_ran=bool(of_cilium) or any(condition.reason == "CiliumIsUp" for condition in conditions),
         annotations=annotations,
         deleting=bool(metadata.deletion_timestamp),
+        unreadable=no_cidrs(cidrs) if len(pod_cidrs) < len(cidrs) else (),
     )
 
 
@@ -349,10 +351,11 @@ def read_cilium_node(raw: RawCiliumNode, at: At, values: Values) -> Iterator[Cil
         for key, text in ((("ipv4", part.ipv4), ("ipv6", part.ipv6)) if part else ())
     ]
     owners = [owner.uid for owner in metadata.owner_references or () if owner.kind == "Node" and owner.uid]
+    blocks = values.blocks(ipam.pod_cidrs or (), at, *here, "podCIDRs")
     yield CiliumNode(
         name=values.text(metadata.name),
         at=at,
-        blocks=tuple(dict.fromkeys(values.blocks(ipam.pod_cidrs or (), at, *here, "podCIDRs"))),
+        blocks=tuple(dict.fromkeys(blocks)),
         allocated=tuple(dict.fromkeys(allocated)),
         requested=tuple(requested),
         addresses=tuple(aggregated([Block(family, first, BITS[family]) for family, first in single])),
@@ -363,4 +366,15 @@ def read_cilium_node(raw: RawCiliumNode, at: At, values: Values) -> Iterator[Cil
         owner_uid=owners[0] if owners else "",
         error=(status.operator_status or _OperatorStatus()).error or "",
         deleting=bool(metadata.deletion_timestamp),
+        unreadable=_unreadable(ipam, len(blocks) + len(allocated) + len(single)),
     )
+
+
+def _unreadable(ipam: _Ipam, read: int) -> tuple[tuple[str, str], ...]:
+    """Return the texts of blocks that are no CIDR, with their pools. `read` is the number of the others."""
+    texts = [(text, "") for text in ipam.pod_cidrs or ()]
+    for entry in ipam.pools.allocated or () if ipam.pools else ():
+        texts += ((text, entry.pool) for text in entry.cidrs or ())
+    texts += ((f"{text}/{BITS[6 if ':' in text else 4]}", "") for text in ipam.pool or ())
+    odd = no_cidrs(text for text, _ in texts) if read < len(texts) else ()
+    return tuple(pair for pair in texts if pair[0] in odd)

@@ -2,22 +2,25 @@
 
 Pure: a dump, the inputs and rendered objects in; findings out. Each rule is one generator; `CHECKS` is their
 order. A rule records the facts that its finding proves of each object. A later rule omits a finding that
-`EXPLAINS` in `causes.py` lists as a consequence of them. This module has the rules about the dump itself:
-which cluster it is of, its age, and missing kinds.
+`EXPLAINS` in `context.py` lists as a consequence of them. This module has the rules about the dump itself:
+which cluster it is of, its age, and missing kinds. A finding that rests on a missing kind proves nothing: a
+dump without some kind has no finding that the complete dump would not have, except those that say what is
+unknown, which are IPC0904, and IPC0943 for a kind that was not requested.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from ipamc.model.admission import POLICIES
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Related, Severity, Span, count, error, names, note
 from ipamc.model.dump import SLACK
 from ipamc.read.rules import DUMP, DUMP_OF_POLICIES
-from ipamc.review.audit import blocks, causes, nodes, pods, programs, routes, three_ways
-from ipamc.review.audit.context import Context, Result
-from ipamc.review.live.objects import CILIUM_NODE, NODE_CONFIG, POLICIES, POOL
+from ipamc.review.audit import blocks, nodes, programs, routes, three_ways
+from ipamc.review.audit.context import ENDPOINT, POD, Context, Result, Suppressed
+from ipamc.review.live.objects import CILIUM_NODE, NODE_CONFIG, POOL
 
 
 def refused(context: Context, changed: str, applied_at: str) -> list[Diagnostic]:
@@ -67,7 +70,7 @@ def _is_before(one: str, other: str) -> bool:
         return False
 
 
-def nothing_applied(context: Context, _: causes.Suppressed) -> Iterator[Result]:
+def nothing_applied(context: Context, _: Suppressed) -> Iterator[Result]:
     """IPC0903: it is known what was applied last."""
     if context.applied is None:
         ref = f"refs/ipamc/applied/{context.cluster.name}"
@@ -77,46 +80,75 @@ def nothing_applied(context: Context, _: causes.Suppressed) -> Iterator[Result]:
         yield Result(note("IPC0903", Span(context.git.shown), text, help=way_out))
 
 
+_CONFIG_MAP, _DEPLOYMENT = "ConfigMap", "Deployment"
+BLOCKS = "blocks"
+"""The kind that shows the blocks of nodes: Node in kubernetes mode with podCIDRs, else CiliumNode."""
+
+OF_ROUTES = ("IPC0953", "IPC0954", "IPC0955", "IPC0956")
+"""The rules about routing tables, if some are given."""
+
+NEEDS: Mapping[str, frozenset[str]] = {
+    code: frozenset(kinds)
+    for kinds, codes in (
+        ((BLOCKS,), ("IPC0910", "IPC0911", "IPC0912", "IPC0923", *OF_ROUTES)),
+        ((BLOCKS, POD), ("IPC0922", "IPC0960")),
+        ((BLOCKS, POD, ENDPOINT), ("IPC0963",)),
+        ((CILIUM_NODE,), ("IPC0926", "IPC0950", "IPC0970")),
+        ((CILIUM_NODE, _CONFIG_MAP), ("IPC0951",)),
+        ((CILIUM_NODE, _CONFIG_MAP, POD), ("IPC0952",)),
+        ((CILIUM_NODE, POOL), ("IPC0913",)),
+        ((CILIUM_NODE, POOL, NODE_CONFIG, *POLICIES), ("IPC0941", "IPC0942", "IPC0943", "IPC0944")),
+        ((POOL, NODE_CONFIG, *POLICIES), ("IPC0945",)),
+        ((_CONFIG_MAP,), ("IPC0933", "IPC0934", "IPC0935")),
+        ((_CONFIG_MAP, _DEPLOYMENT), ("IPC0930",)),
+        ((_CONFIG_MAP, POD), ("IPC0931",)),
+        ((POD,), ("IPC0932", "IPC0961")),
+        ((POD, ENDPOINT, _CONFIG_MAP), ("IPC0962",)),
+    )
+    for code in codes
+}
+"""The kinds without which a rule finds less, or nothing. Every rule needs Nodes too."""
+
 POLICY = "MutatingAdmissionPolicy"
 """Stands for all kinds of policies and their bindings: a dump has all of them or none."""
 _WITHOUT = {
-    causes.POD: "whether pods have addresses of their nodes' blocks, or two of them one address; which "
+    POD: "whether pods have addresses of their nodes' blocks, or two of them one address; which "
     "version of Cilium runs; kube-controller-manager's arguments",
-    causes.ENDPOINT: "whether Cilium knows each pod",
+    ENDPOINT: "whether Cilium knows each pod",
     CILIUM_NODE: "the blocks that agents use, what the operator reports",
     POOL: "the pools of the operator",
     NODE_CONFIG: "the pools that agents start with",
-    causes.CONFIG_MAP: "Cilium's flags, and what depends on them",
-    causes.DEPLOYMENT: "the operator's arguments",
+    _CONFIG_MAP: "Cilium's flags, and what depends on them",
+    _DEPLOYMENT: "the operator's arguments",
     POLICY: "whether nodes get the blocks of git as they join, and no others",
 }
 _WORDS = {
-    causes.CONFIG_MAP: "cilium-config",
-    causes.DEPLOYMENT: "the operator's Deployment or Pod",
+    _CONFIG_MAP: "cilium-config",
+    _DEPLOYMENT: "the operator's Deployment or Pod",
     POLICY: "admission policies",
 }
 """Words for kinds of which only one object is needed."""
 
 
-def not_in_the_dump(context: Context, _: causes.Suppressed) -> Iterator[Result]:
+def not_in_the_dump(context: Context, _: Suppressed) -> Iterator[Result]:
     """IPC0904: a dump has the kinds of objects that an audit looks at."""
     rendered = {document["kind"] for document in context.git.objects.values()}
     wanted = [
-        causes.POD,
-        causes.ENDPOINT,
+        POD,
+        ENDPOINT,
         CILIUM_NODE,
         *(kind for kind in (POOL, NODE_CONFIG) if kind in rendered),
     ]
     missing = [kind for kind in wanted if kind not in context.dump.kinds]
     if context.config is None:
-        missing.append(causes.CONFIG_MAP)
+        missing.append(_CONFIG_MAP)
     if context.operator[0] is None and context.cluster.mode in {Mode.CLUSTER_POOL, Mode.MULTI_POOL}:
-        missing.append(causes.DEPLOYMENT)
+        missing.append(_DEPLOYMENT)
     if rendered & POLICIES.keys() and not context.has_policies:
         missing.append(POLICY)
-    shows_blocks = {causes.BLOCKS} if CILIUM_NODE in missing and not context.knows_blocks else set()
-    without = () if context.routers else causes.OF_ROUTES
-    needs = ((code, kinds) for code, kinds in causes.NEEDS.items() if code not in without)
+    shows_blocks = {BLOCKS} if CILIUM_NODE in missing and not context.knows_blocks else set()
+    without = () if context.routers else OF_ROUTES
+    needs = ((code, kinds) for code, kinds in NEEDS.items() if code not in without)
     codes = sorted(code for code, kinds in needs if kinds & {*missing, *shows_blocks})
     if missing:
         lacks = ", ".join(_WORDS.get(kind, kind) for kind in missing)
@@ -126,7 +158,7 @@ def not_in_the_dump(context: Context, _: causes.Suppressed) -> Iterator[Result]:
         yield Result(note("IPC0904", context.dump.at, text, help=f"run {way_out}"))
 
 
-CHECKS: tuple[Callable[[Context, causes.Suppressed], Iterator[Result]], ...] = (
+CHECKS: tuple[Callable[[Context, Suppressed], Iterator[Result]], ...] = (
     nothing_applied,
     not_in_the_dump,
     programs.flags_differ,
@@ -148,10 +180,10 @@ CHECKS: tuple[Callable[[Context, causes.Suppressed], Iterator[Result]], ...] = (
     blocks.block_of_no_pool,
     blocks.other_blocks,
     blocks.former_router,
-    pods.pods_outside,
-    pods.one_address_twice,
-    pods.without_endpoint,
-    pods.endpoint_differs,
+    nodes.pods_outside,
+    nodes.one_address_twice,
+    nodes.without_endpoint,
+    nodes.endpoint_differs,
     programs.operator_errors,
     blocks.unread_pod_cidrs,
     programs.controller_allocates,
@@ -163,7 +195,7 @@ CHECKS: tuple[Callable[[Context, causes.Suppressed], Iterator[Result]], ...] = (
 
 def audit(context: Context) -> Iterator[Diagnostic]:
     """Yield the findings about a cluster. Linear in the objects of the dump, except for sorting blocks."""
-    suppressed = causes.Suppressed()
+    suppressed = Suppressed()
     for check in CHECKS:
         for item in list(check(context, suppressed)):
             suppressed.add(item.causes)

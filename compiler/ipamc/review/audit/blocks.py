@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from ipamc.check.evidence import pod_cidrs_count
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import aggregated, blocks_over, index_around, lines_over, overlaps
-from ipamc.model.cidr import BITS, Block, address_text, parse_block
+from ipamc.model.cidr import Block, address_text, parse_block, single
 from ipamc.model.cilium.flags import is_true
+from ipamc.model.cilium.operator_list import restart
 from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can
 from ipamc.model.cilium.versions import text as version_text
@@ -22,9 +23,8 @@ from ipamc.model.lock import State
 from ipamc.model.node import CiliumNode, Node
 from ipamc.model.ownership import Ownership, ShownBlocks
 from ipamc.model.plan import ShownBlock
-from ipamc.review.audit.causes import Cause, Fact, Suppressed
-from ipamc.review.audit.context import LISTED, Context, Make, Result, texts
-from ipamc.review.live.objects import CILIUM_NODE, NODE, POOL, restart
+from ipamc.review.audit.context import LISTED, Cause, Context, Fact, Make, Result, Suppressed, texts
+from ipamc.review.live.objects import CILIUM_NODE, NODE, POOL
 
 _LINK_LOCAL = tuple(parse_block(text, pods=False) for text in ("169.254.0.0/16", "fe80::/10"))
 
@@ -138,7 +138,7 @@ def address_of_a_node(context: Context, _: Suppressed) -> Iterator[Result]:
     found = [
         (node, address, line)
         for node in context.dump.nodes
-        for address in (Block(*ip, BITS[ip[0]]) for ip in node.internal_ips)
+        for address in map(single, node.internal_ips)
         for line in lines_over(context.lock.lines, address)
         if line.in_use
     ]
@@ -313,11 +313,10 @@ def _outside(context: Context) -> Iterator[tuple[CiliumNode, Block]]:
         if seen.name not in context.dump.nodes_by_name:
             continue
         blocks = every_block(seen)
-        for family, number in seen.internal_ips:
-            router = Block(family, number, BITS[family])
-            mine = [block for block in blocks if block.family == family]
+        for router in map(single, seen.internal_ips):
+            mine = [block for block in blocks if block.family == router.family]
             if mine and not any(block.contains(router) for block in (*mine, *_LINK_LOCAL)):
-                ours = context.ranges.of(router) or _around(context, seen.name, router)
+                ours = context.ownership.ranges.of(router) or _around(context, seen.name, router)
                 if context.config is not None or ours:
                     yield seen, router
                 break
@@ -338,4 +337,4 @@ def _cut_off(context: Context, node: Node) -> bool:
 
 def _around(context: Context, node: str, router: Block) -> tuple[Block, ...]:
     """Return the present and former blocks of a node in the lock that contain an address."""
-    return tuple([line.block for line in context.lines.get(node, ()) if line.block.contains(router)])
+    return tuple([line.block for line in context.lines(node) if line.block.contains(router)])

@@ -1,10 +1,15 @@
-"""The values that all rules of an audit share: dump, git, last apply, and answers derived from them."""
+"""The values that all rules of an audit share: dump, git, last apply, and what is derived from them.
+
+A rule yields findings, with the facts that each proves of objects. A finding hides a later one only by a row
+of `EXPLAINS`, about the same object, and within the blocks that it names.
+"""
 
 from __future__ import annotations
 
 import datetime
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
@@ -14,6 +19,8 @@ from msgspec.structs import replace
 from ipamc.check import drift
 from ipamc.check.held_blocks import UNTIL_MOVED, illegal
 from ipamc.lock.file import line_at
+from ipamc.model.address_sets import index_around, outermost
+from ipamc.model.admission import POLICIES
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.operator_list import AGENT, CONFIG
 from ipamc.model.cluster import Cluster, Mode
@@ -23,19 +30,19 @@ from ipamc.model.evidence import Evidence
 from ipamc.model.follows import followed
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.node import Node
-from ipamc.model.ownership import Ownership, OwnershipRules, RangeIndex
+from ipamc.model.ownership import Ownership, OwnershipRules
 from ipamc.model.plan import ShownBlock
+from ipamc.read.dump.kinds import RenderedValue
 from ipamc.read.dump.programs import operator_of, texts_of
 from ipamc.read.rendered import Rendered, identity
-from ipamc.review.audit.causes import Cause, Fact
 from ipamc.review.live.cilium import Running
-from ipamc.review.live.objects import CILIUM_NODE, NODE, POLICIES, Object
+from ipamc.review.live.objects import CILIUM_NODE, NODE
 from ipamc.review.shown_pools import operator_pools
 
 LISTED = 4  # the most nodes or objects of one finding whose places are listed
 YOUNG = 300
 """Seconds before the end of a dump in which a pod may be newer than kinds that were listed before it."""
-CALICO = "calico-node"
+CALICO, POD, ENDPOINT = "calico-node", "Pod", "CiliumEndpoint"
 
 Make = Callable[..., Diagnostic]
 SEVERITY: Mapping[Ownership, Make] = {
@@ -45,6 +52,98 @@ SEVERITY: Mapping[Ownership, Make] = {
     Ownership.OPERATORS: note,  # as above
 }
 """The severity of a block that a node shows and does not hold, the worst first, as in a compile."""
+
+
+class Fact(StrEnum):
+    """A fact about an object that a finding proves."""
+
+    NO_MACHINE = "no kubelet and no agent runs for the Node"
+    GONE = "there is no such Node"
+    CREATED_AGAIN = "the Node was deleted and created again"
+    NOT_LISTED = "the inventory does not have the node"
+    NO_BLOCK = "the node waits for a block of a family"
+    OTHER_BLOCKS = "the object has other blocks than git"
+    APART = "Node and CiliumNode have different blocks"
+    MISSING = "the object is not in the cluster"
+    FORMER_AGENT = "the agent runs with a former block of the node"
+
+
+class Cause(NamedTuple):
+    """A fact that a finding proves."""
+
+    about: str  # the identity of the object
+    fact: Fact
+    blocks: tuple[Block, ...] = ()
+    """The blocks that the object has and those that it should have: consequences are about these alone."""
+
+
+EXPLAINS: Mapping[Fact, Mapping[str, str]] = {
+    Fact.NO_MACHINE: {
+        "IPC0921": "an apply created the Node, with a uid of its own",
+        "IPC0922": "no agent waits",
+        "IPC0923": "no pod runs there",
+        "IPC0924": "nobody listed it",
+        "IPC0943": "no agent needs the CiliumNode",
+    },
+    Fact.GONE: {
+        "IPC0926": "the CiliumNode is what is left of it",
+        "IPC0943": "the CiliumNode was collected with its Node",
+        "IPC0944": "the CiliumNode is what is left of it",
+    },
+    Fact.CREATED_AGAIN: {
+        "IPC0941": "a new Node has no block, and its agent made a new CiliumNode without one",
+        "IPC0942": "the same",
+        "IPC0943": "the CiliumNode was collected with the former Node",
+    },
+    Fact.NOT_LISTED: {"IPC0944": "nothing is rendered for the node any more"},
+    Fact.NO_BLOCK: {
+        "IPC0922": "said already",
+        "IPC0941": "what git has is missing, and nothing else is there",
+        "IPC0942": "the same",
+        "IPC0952": "the agent has not started yet: it waits",
+        "IPC0960": "the pods have addresses of the block that was taken away",
+    },
+    Fact.OTHER_BLOCKS: {
+        "IPC0911": "said already, with the block",
+        "IPC0912": "said already, with the block",
+        "IPC0913": "the pool has not the blocks of git, or the node another one's",
+        "IPC0941": "said already, with the block",
+        "IPC0942": "said already, with the block",
+        "IPC0950": "one of the two objects changed",
+        "IPC0951": "one of the two objects changed",
+        "IPC0952": "the agent runs with the block of git: the object changed after its start",
+        "IPC0954": "said already, with the block: the agent announces what its object has",
+        "IPC0960": "the pods have addresses of the block of git: the object changed after their start",
+    },
+    Fact.APART: {
+        "IPC0941": "said already, with both blocks",
+        "IPC0942": "said already, with both blocks",
+        "IPC0952": "the agent runs with the block of the Node",
+    },
+    Fact.MISSING: {"IPC0913": "the node has a block that git has in that pool"},
+    Fact.FORMER_AGENT: {"IPC0960": "an agent that did not restart gives pods addresses of that block"},
+}
+"""By fact, the codes of findings that follow from it, and why."""
+
+
+class Suppressed:
+    """The facts that earlier findings proved, by object."""
+
+    def __init__(self) -> None:
+        self._causes: dict[str, list[Cause]] = {}
+
+    def add(self, causes: Iterable[Cause]) -> None:
+        """Record the facts that a finding proves."""
+        for cause in causes:
+            self._causes.setdefault(cause.about, []).append(cause)
+
+    def explains(self, code: str, about: str, blocks: Iterable[Block] = ()) -> bool:
+        """Return whether a finding about some blocks of an object follows from earlier findings."""
+        causes = [cause for cause in self._causes.get(about, ()) if code in EXPLAINS[cause.fact]]
+        if not causes:
+            return False
+        known = outermost(block for cause in causes for block in cause.blocks)
+        return all(index_around(known, block) is not None for block in blocks)
 
 
 class Result(NamedTuple):
@@ -71,9 +170,16 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         return {node.name: node for node in self.cluster.nodes}
 
     @cached_property
-    def live(self) -> Mapping[str, Object]:
-        """The objects of the dump by identity."""
-        return {identity(document): document for document in self.dump.rendered}
+    def live(self) -> Mapping[str, RenderedValue]:
+        """The objects of the dump that ipamc may render, by identity."""
+        dump = self.dump
+        return {
+            **{f"{NODE} {node.name}": node for node in dump.nodes},
+            **{f"{CILIUM_NODE} {seen.name}": seen for seen in dump.cilium_nodes},
+            **{identity(pool.value): pool for pool in dump.pools},
+            **{identity(config.value): config for config in dump.node_configs},
+            **{identity(policy.value): policy for policy in dump.of_kind(*POLICIES)},
+        }
 
     @cached_property
     def there(self) -> Cluster:
@@ -81,29 +187,24 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         return replace(self.cluster, nodes=self.dump.nodes, cilium_nodes=self.dump.cilium_nodes)
 
     @cached_property
-    def shown(self) -> Mapping[str, tuple[ShownBlock, ...]]:
+    def shown(self) -> Mapping[str, Sequence[ShownBlock]]:
         """The blocks that each node shows, by the cluster's mode, including CiliumNodes without a Node."""
-        there = self.there
-        evidence = Evidence(there, self.lock.lines)
-        blocks = {node.name: evidence.of(node) for node in there.nodes}
-        blocks |= {seen.name: evidence.by(seen) for seen in there.cilium_nodes if seen.name not in blocks}
-        return {node: some for node, some in blocks.items() if some}
+        found: dict[str, list[ShownBlock]] = {}
+        for shown in Evidence(self.there, self.lock.lines).every():
+            found.setdefault(shown.node, []).append(shown)
+        return found
 
     def blocks_of(self, node: str) -> list[Block]:
         """Return the blocks that a node shows."""
         return [each.block for each in self.shown.get(node, ())]
 
-    @cached_property
-    def lines(self) -> Mapping[str, Sequence[Line]]:
-        """The lines of the lock by node, in every state."""
-        by_node: dict[str, list[Line]] = {}
-        for line in self.lock.lines:
-            by_node.setdefault(line.node, []).append(line)
-        return by_node
+    def lines(self, node: str) -> Sequence[Line]:
+        """Return the lines of a node in the lock, in every state."""
+        return self.ownership.lines.get(node, ())
 
     def held_lines(self, node: str) -> list[Line]:
         """Return the lines of the blocks that the lock gives a node now."""
-        return [line for line in self.lines.get(node, ()) if line.state is State.HELD]
+        return [line for line in self.lines(node) if line.state is State.HELD]
 
     def held(self, node: str) -> tuple[Block, ...]:
         """Return the blocks that the lock gives a node now."""
@@ -111,15 +212,14 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     def is_skipped(self, node: str) -> bool:
         """Return whether a node of the inventory gets no block, because of `unmatchedNodes: skip`."""
-        return self.cluster.unmatched_nodes == "skip" and node in self.inventory and node not in self.lines
+        return self.cluster.unmatched_nodes == "skip" and node in self.inventory and not self.lines(node)
 
     @cached_property
     def ownership(self) -> OwnershipRules:
         """The rules that decide who owns a block, applied to the lock."""
         by_address = {(each.block, each.node.name) for each in followed(self.there)}
-        return OwnershipRules(
-            self.cluster, self.lock.lines, operator_pools(self.cluster), self.ranges, by_address
-        )
+        allocates = operator_pools(self.cluster)
+        return OwnershipRules(self.cluster, self.lock.lines, allocates, by_address=by_address)
 
     def verdict(self, node: str) -> Make | None:
         """Return the severity of the worst block that a node shows and does not hold; None without one."""
@@ -136,11 +236,6 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         """Return whether a compile would refuse a node with this block, such as one outside of all pools."""
         fault = illegal(self.cluster, block, self.ownership.ranges.pool_of(block))
         return fault is not None and fault.rule in UNTIL_MOVED
-
-    @cached_property
-    def ranges(self) -> RangeIndex:
-        """The ranges of the pools, for look-up by block."""
-        return RangeIndex(self.cluster.pools)
 
     @cached_property
     def holders(self) -> Counter[Block]:

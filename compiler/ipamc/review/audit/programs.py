@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 from ipamc.check.evidence import pod_cidrs_count
+from ipamc.model.cidr import read_blocks
 from ipamc.model.cilium.flags import is_true, same_value
 from ipamc.model.cilium.operator_list import AGENT, KUBEADM
 from ipamc.model.cilium.support import Capability
@@ -21,10 +22,9 @@ from ipamc.model.lock import State
 from ipamc.model.node import CiliumNode
 from ipamc.model.wording import shown as quoted
 from ipamc.read.dump.programs import ALLOCATE, CONTROLLER, controller_flags, offering_of, programs_of
-from ipamc.review.audit.causes import POD, Suppressed
-from ipamc.review.audit.context import LISTED, Context, Result
+from ipamc.review.audit.context import LISTED, POD, Context, Result, Suppressed
 from ipamc.review.live.cilium import IPAM_ARGUMENT, UNKNOWN, Run, differences, judge
-from ipamc.review.live.objects import CILIUM_NODE, NODE_CONFIG, POOL, cidrs, name_of, node_of, parsed
+from ipamc.review.live.objects import POOL, cilium_nodes, name_of, node_of
 
 _REQUESTED = re.compile(
     r"(?:requested CIDR \(?|cidr )(\S+?)\)? (?:is|has) already (?:been )?allocated"
@@ -148,10 +148,9 @@ def operator_errors(context: Context, _: Suppressed) -> Iterator[Result]:
     if not errors:
         return
     flags, objects = context.git.flags, context.git.objects.values()
-    cilium_nodes = [item for item in objects if flags.adopts and item["kind"] == CILIUM_NODE]
     git = Run(
         own_pools={name_of(item) for item in objects if item["kind"] == POOL and node_of(item)},
-        given={name_of(item): parsed(cidrs(item, item)) for item in cilium_nodes},
+        given={seen.name: seen.blocks for seen in cilium_nodes(objects if flags.adopts else ())},
         operator_list=flags.operator_list if flags.adopts else (),
     )
     verdict = judge(errors, git)
@@ -178,7 +177,7 @@ def operator_errors(context: Context, _: Suppressed) -> Iterator[Result]:
 def _severity(context: Context, seen: CiliumNode, cause: str) -> str:
     unknown = UNKNOWN(cause)
     if match := _REQUESTED(cause) or unknown:
-        block = next(iter(parsed([match[1].strip("(),")])), None)
+        block = next(iter(read_blocks([match[1].strip("(),")])[0]), None)
         if block is None:
             return "warning"
         if block not in context.blocks_of(seen.name):
@@ -246,11 +245,7 @@ def routes_to_no_block(context: Context, _: Suppressed) -> Iterator[Result]:
 
 def _set(context: Context, keys: set[str]) -> bool:
     """Return whether a CiliumNodeConfig sets one of these keys: agents may then differ in it."""
-    return any(
-        keys & ((document.get("spec") or {}).get("defaults") or {}).keys()
-        for document in context.live.values()
-        if document["kind"] == NODE_CONFIG
-    )
+    return any(keys & config.defaults.keys() for config in context.dump.node_configs)
 
 
 def _newest(context: Context) -> Version:

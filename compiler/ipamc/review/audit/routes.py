@@ -20,8 +20,7 @@ from ipamc.model.dump import Route, Table
 from ipamc.model.lock import Line, State
 from ipamc.model.ownership import Ownership
 from ipamc.model.plan import ShownBlock
-from ipamc.review.audit.causes import Suppressed
-from ipamc.review.audit.context import LISTED, Context, Result, texts
+from ipamc.review.audit.context import LISTED, Context, Result, Suppressed, texts
 
 _RIGHT = frozenset({Ownership.OWN, Ownership.PENDING, Ownership.ADDRESS, Ownership.FOREIGN})
 """Blocks that a node may announce; also one that it will move to: the next compile settles it."""
@@ -59,7 +58,7 @@ class _Tables:
                 shown
                 for shown in blocks
                 if context.ownership.of(shown) in {*_RIGHT, Ownership.OPERATORS}
-                and context.ranges.of(shown.block)
+                and context.ownership.ranges.of(shown.block)
             ]
         return sorted(found, key=lambda shown: shown.block)
 
@@ -77,7 +76,7 @@ class _Tables:
     @cached_property
     def announced(self) -> Mapping[str, Sequence[_Announced]]:
         """The routes inside ranges that lead to a next hop, by table."""
-        by_ip, ranges = self.context.dump.node_by_ip, self.context.ranges
+        by_ip, ranges = self.context.dump.node_by_ip, self.context.ownership.ranges
         return {
             table.path: [
                 self._announced(table, route, by_ip.get(route.hop, ""))
@@ -89,7 +88,7 @@ class _Tables:
 
     def _announced(self, table: Table, route: Route, node: str) -> _Announced:
         ownership, block = self.context.ownership, route.block
-        pool = self.context.ranges.pool_of(block)
+        pool = self.context.ownership.ranges.pool_of(block)
         part = ShownBlock(block, node, Span(table.path), pool.name if pool else "", part=True)
         inside = [shown for shown in self._over(block) if shown.block.prefix > block.prefix]
         if inside:  # of the blocks in an aggregate, those without a route of their own
@@ -107,13 +106,13 @@ class _Tables:
         return _Announced(route, node, held, "" if held else self._nobody(part, lines))
 
     def _nobody(self, shown: ShownBlock, lines: Sequence[Line]) -> str:
-        own = [line for line in self.context.lines.get(shown.node, ()) if line.block.overlaps(shown.block)]
+        own = [line for line in self.context.lines(shown.node) if line.block.overlaps(shown.block)]
         for line in (*lines, *own):
             if line.state is State.QUARANTINED:
                 return f"it is in quarantine since {line.since}, of node {line.node}"
             if line.state is State.PENDING:
                 return f"it is kept for node {line.node}"
-        pool = self.context.ranges.pool_of(shown.block)
+        pool = self.context.ownership.ranges.pool_of(shown.block)
         reserved = any(cidr.block.overlaps(shown.block) for cidr in pool.reserved) if pool else False
         return "it is reserved" if reserved else "no node holds it"
 
@@ -161,7 +160,7 @@ class _Tables:
             return {}
         by_pool: dict[str, list[Block]] = defaultdict(list)
         for shown in self.shown:
-            pool = self.context.ranges.pool_of(shown.block)
+            pool = self.context.ownership.ranges.pool_of(shown.block)
             by_pool[pool.name if pool else ""].append(shown.block)
         found = {}
         for prefix in (prefix for blocks in by_pool.values() for prefix in aggregated(blocks)):

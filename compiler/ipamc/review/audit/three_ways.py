@@ -14,24 +14,26 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from ipamc.model.address_sets import blocks_over, outermost
-from ipamc.model.admission import CLUSTER, label_of
+from ipamc.model.address_sets import blocks_over, outermost, without
+from ipamc.model.admission import CLUSTER, POLICIES, label_of
 from ipamc.model.cilium.operator_list import AGENT
 from ipamc.model.diagnostics import At, Related, error, names, note, several, warning
-from ipamc.review.audit.causes import Cause, Fact, Suppressed
-from ipamc.review.audit.context import LISTED, Context, Make, Result
-from ipamc.review.live.admission import rows_of
-from ipamc.review.live.drift import differing
+from ipamc.model.dump import SeenNodeConfig, SeenObject, SeenPool
+from ipamc.model.node import CiliumNode, Node
+from ipamc.read.dump.kinds import RenderedValue, read_object
+from ipamc.read.syntax.document import member
+from ipamc.review.audit.context import LISTED, Cause, Context, Fact, Make, Result, Suppressed
+from ipamc.review.live.apply import unequal
 from ipamc.review.live.objects import (
     CILIUM_NODE,
     NODE,
     NODE_CONFIG,
-    POLICIES,
     POOL,
     Object,
-    cidrs,
-    parsed,
+    blocks_of,
     pod_cidr_annotations,
+    rows_of,
+    texts_of,
 )
 
 Fields = dict[str, list[str]]
@@ -46,25 +48,18 @@ def three_ways(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     for name, document in context.git.objects.items():
         rule, paths = _rule_for(context, name, document)
         objects[rule][name] = paths
-    for name, document in context.live.items():
-        kind = document["kind"]
+    for name, there in context.live.items():
+        kind = name.partition(" ")[0]
         if name in context.git.objects or name in context.git.others or kind == NODE:
             continue
         if context.applied is not None and name in context.applied.objects:
             objects[stale][name] = []
         elif kind in {POOL, NODE_CONFIG}:
             objects[foreign][name] = []
-        elif kind in POLICIES and (label := (document["metadata"].get("labels") or {}).get(CLUSTER)):
+        elif isinstance(there, SeenObject) and (label := member(there.value, "metadata", "labels", CLUSTER)):
             objects[stale if label == label_of(context.cluster.name) else foreign][name] = []
     for rule in rules:
         yield from rule(context, objects[rule], suppressed)
-
-
-def owned(document: Object) -> Object:
-    """Return a rendered object as a dump can show it: of a Node's annotations only those with its blocks."""
-    if document["kind"] != NODE:
-        return document
-    return {**document, "metadata": {**document["metadata"], "annotations": pod_cidr_annotations(document)}}
 
 
 def _rule_for(context: Context, name: str, document: Object) -> tuple[Rule | None, list[str]]:
@@ -78,14 +73,39 @@ def _rule_for(context: Context, name: str, document: Object) -> tuple[Rule | Non
             return None, []  # an apply never creates a Node
         waits = kind == CILIUM_NODE and context.waits_since_import(name.partition(" ")[2])
         return missing if before is not None or (context.applied is None and not waits) else pending, []
-    paths = differing(owned(document), there)
+    paths = _differing(document, there)
     if not paths or context.applied is None:
         return not_as_in_git if paths else None, paths
-    if before is None and cidrs(there, document):
+    if before is None and texts_of(there, read_object(document)):
         before = document  # it was never applied, and has blocks already
-    since = differing(owned(before), there) if before is not None else []
+    since = _differing(before, there) if before is not None else []
     by_hand = [path for path in paths if path in since]
     return (edited, by_hand) if by_hand else (pending, paths)
+
+
+def _differing(document: Object, there: RenderedValue) -> list[str]:
+    """Return the paths of fields that ipamc owns and whose live value differs from the rendered one.
+    Of Nodes and CiliumNodes these are the blocks that are rendered.
+    """
+    match there, read_object(document):
+        case CiliumNode(), CiliumNode() as git:
+            same = {
+                "spec.ipam.podCIDRs": not git.blocks or git.blocks == there.blocks,
+                "spec.ipam.pool": not without(git.addresses, there.addresses),
+            }
+            if all(same.values()) and any(not pool for _, pool in there.unreadable):
+                same["spec.ipam.pool" if git.addresses else "spec.ipam.podCIDRs"] = False
+        case Node(), Node() as git:
+            same = {
+                f"metadata.annotations.{key}": there.annotations.get(key) == text
+                for key, text in pod_cidr_annotations(git).items()
+            }
+            if git.pod_cidrs:
+                same["spec.podCIDR"] = git.pod_cidrs[:1] == there.pod_cidrs[:1]
+                same["spec.podCIDRs"] = git.pod_cidrs == there.pod_cidrs
+        case SeenPool() | SeenNodeConfig() | SeenObject(), _:
+            return unequal(document, there.value)
+    return [path for path, is_same in same.items() if not is_same]
 
 
 def pending(context: Context, objects: Fields, _: Suppressed) -> Iterator[Result]:
@@ -128,8 +148,8 @@ def not_as_in_git(context: Context, objects: Fields, suppressed: Suppressed) -> 
 
 def _other_blocks(context: Context, name: str) -> Cause:
     """Return the fact that an object has its present blocks instead of those in git."""
-    git = context.git.objects[name]
-    return Cause(name, Fact.OTHER_BLOCKS, tuple(parsed(cidrs(context.live[name], git) | cidrs(git, git))))
+    git = read_object(context.git.objects[name])
+    return Cause(name, Fact.OTHER_BLOCKS, (*blocks_of(context.live[name], git), *blocks_of(git)))
 
 
 def missing(context: Context, objects: Fields, suppressed: Suppressed) -> Iterator[Result]:
@@ -146,8 +166,8 @@ def missing(context: Context, objects: Fields, suppressed: Suppressed) -> Iterat
             make = warning
         text = f"missing: {several([*map(_short_name, some)], _kind_of(some), 'not in the dump')}{unknown}"
         also, at = [Related(context.dump.at, "the dump")], context.git.at(some[0])
-        blocks = {name: cidrs(git, git) for name in some if known and (git := context.git.objects[name])}
-        causes = [Cause(name, Fact.MISSING, tuple(parsed(each))) for name, each in blocks.items()]
+        git = {name: read_object(context.git.objects[name]) for name in some if known}
+        causes = [Cause(name, Fact.MISSING, tuple(blocks_of(each))) for name, each in git.items()]
         yield Result(make("IPC0943", at, text, also=also, help=f"{context.apply} --repair"), causes)
 
 
@@ -155,7 +175,7 @@ def stale(context: Context, objects: Fields, suppressed: Suppressed) -> Iterator
     """IPC0944: objects that were removed from git are removed from the cluster."""
     if some := _unexplained("IPC0944", suppressed, objects):
         text = f"stale: {several(some, _kind_of(some), 'that left git')}"
-        applied, at = context.applied, _place_in_dump(context, some[0])
+        applied, at = context.applied, context.live[some[0]].at
         also = [
             Related(applied.at(name), f"{name} was applied")
             for name in some[:LISTED]
@@ -169,12 +189,11 @@ def foreign(context: Context, objects: Fields, _: Suppressed) -> Iterator[Result
     ranges = outermost(cidr.block for pool in context.cluster.pools for cidr in pool.ranges)
     groups: dict[tuple[Make, str], list[str]] = {}
     for name in objects:
-        document = context.live[name]
-        blocks = parsed(cidrs(document, document)) if document["kind"] == POOL else []
-        wins = "ipam-default-ip-pool" in ((document.get("spec") or {}).get("defaults") or {})
-        over = any(blocks_over(ranges, block) for block in blocks)
+        there = context.live[name]
+        wins = isinstance(there, SeenNodeConfig) and "ipam-default-ip-pool" in there.defaults
+        over = any(blocks_over(ranges, block) for block in blocks_of(there))
         why: tuple[Make, str] = (note, "that git does not have")
-        if document["kind"] in POLICIES:
+        if isinstance(there, SeenObject):
             why = (error, "of another cluster")
         elif over:
             why = (error, "with addresses of pools in git")
@@ -183,11 +202,11 @@ def foreign(context: Context, objects: Fields, _: Suppressed) -> Iterator[Result
         groups.setdefault(why, []).append(name)
     for (make, what), some in groups.items():
         text = f"foreign: {several(some, _kind_of(some), what)}"
-        also = [Related(_place_in_dump(context, name), name) for name in some[1:LISTED]]
+        also = [Related(context.live[name].at, name) for name in some[1:LISTED]]
         kind, *namespace, short = some[0].split(" ")
         typed = " ".join([kind.lower(), short, *(["-n", *namespace] if namespace else [])])
         way_out = f"find out who made it; if nobody needs it: kubectl delete {typed}"
-        yield Result(make("IPC0945", _place_in_dump(context, some[0]), text, also=also, help=way_out))
+        yield Result(make("IPC0945", context.live[some[0]].at, text, also=also, help=way_out))
 
 
 def _unexplained(code: str, suppressed: Suppressed, objects: Fields, at: Context | None = None) -> list[str]:
@@ -196,7 +215,7 @@ def _unexplained(code: str, suppressed: Suppressed, objects: Fields, at: Context
     for name in objects:
         kind, _, node = name.partition(" ")
         about = (name, f"{NODE} {node}") if kind == CILIUM_NODE else (name,)
-        blocks = parsed(cidrs(at.live[name], at.git.objects[name])) if at else ()
+        blocks = blocks_of(at.live[name], read_object(at.git.objects[name])) if at else ()
         if not any(suppressed.explains(code, each, blocks) for each in about):
             left.append(name)
     return left
@@ -230,9 +249,10 @@ def _values(context: Context, some: Sequence[str], fields: Fields, words: str = 
     paths = names({path for name in some for path in fields[name]})
     values = []
     for name in some:
-        live, git = context.live[name], context.git.objects[name]
-        there, wanted = sorted(cidrs(live, git)), sorted(cidrs(git, git))
-        if live["kind"] in POLICIES and (rows := _rows(rows_of(live), rows_of(git))):
+        live, document = context.live[name], context.git.objects[name]
+        git = read_object(document)
+        there, wanted = texts_of(live, git), texts_of(git, git)
+        if isinstance(live, SeenObject) and (rows := _rows(rows_of(live.value), rows_of(document))):
             value = names(rows, limit=ROWS)
         elif there == wanted or len(there) + len(wanted) > LISTED:
             value = fields[name][0].rpartition(".")[2]
@@ -257,18 +277,7 @@ def _rows(live: Mapping[str, str], git: Mapping[str, str]) -> list[str]:
 
 def _first_place(context: Context, objects: Sequence[str] | Fields) -> At:
     name = next(iter(objects))
-    return _place_in_dump(context, name) if name in context.live else context.git.at(name)
-
-
-def _place_in_dump(context: Context, name: str) -> At:
-    kind, short = name.partition(" ")[0], name.rpartition(" ")[2]
-    if kind in POLICIES:
-        return next(item.at for item in context.dump.of_kind(kind) if item.name == short)
-    if kind in {NODE, CILIUM_NODE}:
-        nodes = context.dump.nodes_by_name if kind == NODE else context.dump.cilium_nodes_by_name
-        return nodes[short].at
-    every = context.dump.pools if kind == POOL else context.dump.node_configs
-    return next(item.at for item in every if item.name == short)
+    return context.live[name].at if name in context.live else context.git.at(name)
 
 
 def _git_places(context: Context, objects: Sequence[str]) -> list[Related]:

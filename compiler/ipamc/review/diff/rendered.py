@@ -17,6 +17,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from ipamc.model.admission import POLICIES
+from ipamc.model.cilium.operator_list import restart
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import names
 from ipamc.model.lock import Line
@@ -26,7 +28,6 @@ from ipamc.model.selector.expression import SelectorError
 from ipamc.model.selector.selector import Selector, SelectorIndex, parse_label_selector
 from ipamc.read.parts import FLAGS
 from ipamc.read.rendered import Rendered, RenderedObject
-from ipamc.review.live.objects import POLICIES, restart
 
 
 class Flag(Struct, frozen=True, kw_only=True):

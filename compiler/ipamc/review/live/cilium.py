@@ -18,14 +18,13 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from ipamc.model.address_sets import covers
-from ipamc.model.cidr import Block
+from ipamc.model.address_sets import covers, without
+from ipamc.model.cidr import Block, read_blocks
 from ipamc.model.cilium.flags import arguments, is_true, operator_keys, parse_bool, same_value
 from ipamc.model.cilium.operator_list import OPERATOR, Assumed, listed
 from ipamc.model.diagnostics import names
 from ipamc.read.dump.programs import words_of
-from ipamc.review.live.blocks import without
-from ipamc.review.live.objects import Object, parsed
+from ipamc.review.live.objects import Object
 
 IPAM_ARGUMENT = "--ipam"
 
@@ -217,4 +216,4 @@ def _is_harmless(cause: str, node: str, run: Run) -> bool:
 
 def _unknown(cause: str) -> Block | None:
     match = UNKNOWN(cause)
-    return next(iter(parsed([match[1]])), None) if match else None
+    return next(iter(read_blocks([match[1]])[0]), None) if match else None

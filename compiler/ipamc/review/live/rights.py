@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Iterator
 
 from msgspec import Struct
 
+from ipamc.model.admission import POLICIES
 from ipamc.model.cilium.operator_list import AGENT, CONFIG, KUBEADM, OPERATOR
-from ipamc.review.live.admission import PROBED, probed
-from ipamc.review.live.objects import CILIUM_NODE, NODE, NODE_CONFIG, POLICIES, POOL, Object, node_of
+from ipamc.review.live.objects import CILIUM_NODE, NODE, NODE_CONFIG, POOL, PROBED, Object, node_of, probed
 
 CILIUM = "cilium.io"
 ADMISSION = "admissionregistration.k8s.io"
