@@ -9,6 +9,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,31 @@ def test_small_is_kept_small() -> None:
     lengths = {label(path): len(path.read_text().splitlines()) for path in MODULES}
     large = [f"{path}: {length} lines" for path, length in lengths.items() if length > LONGEST]
     assert not large, "\n".join(large)
+
+
+def test_limits_are_one_table() -> None:
+    """Every limit is in `model/limits.py`, with a reason on its line or the next; `law/` has its own."""
+    table = PACKAGE / "model" / "limits.py"
+    constant = re.compile(
+        r"_?(?:MOST|MAX|LONGEST|LARGEST|DEEPEST|FEW|LISTED)(?:_\w+)?(?:: \w+)? = [\d(]"
+    ).match
+    found = [
+        f"{label(path)}:{number}: {line}"
+        for path in MODULES
+        if path != table and PACKAGE / "law" not in path.parents
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if constant(line)
+    ]
+    assert not found, "\n".join(found)
+    lines = table.read_text().splitlines()
+    reasons = [
+        "  # " in line or after.startswith('"""')
+        for line, after in pairwise([*lines, ""])
+        if re.match(r"[A-Z]\w* = ", line)
+    ]
+    names = re.findall(r"(?m)^(\w+) = ", table.read_text())
+    assert all(reasons)
+    assert len(names) == len(set(names))
 
 
 DATACLASSES = {

@@ -100,7 +100,7 @@ def test_a_link_within_the_folder_is_read(cluster: Path) -> None:
 def test_what_is_no_input_is_refused(
     cluster: Path, make: object, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(safe_read, "LARGEST", 10)
+    monkeypatch.setattr(safe_read, "LARGEST_FILE", 10)
     put(Path("secret.yaml"))
     (cluster / "folder").mkdir()
     put(cluster / "good.yaml")

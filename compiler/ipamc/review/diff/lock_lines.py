@@ -21,12 +21,11 @@ from ipamc.model.cidr import Block
 from ipamc.model.cluster import Pool, Scheme
 from ipamc.model.diagnostics import names
 from ipamc.model.evidence import Evidence
+from ipamc.model.limits import NODES_IN_COMMAND
 from ipamc.model.lock import Key, Line, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import Origin, Plan, Want
 from ipamc.model.pool_words import terms
-
-_MOST = 20  # Nodes that a command names
 
 
 class AddedBlock(Struct, frozen=True, kw_only=True):
@@ -379,6 +378,6 @@ def _move(cluster: Scheme, lines: list[Line], movable: Collection[Line], whole: 
         scopes = [str(line.block) for line in mine]
     else:
         scopes = [line.node for line in mine]
-    more = f" and {len(scopes) - _MOST:,} more" if len(scopes) > _MOST else ""
-    flags = " ".join(f"--renumber {scope}" for scope in scopes[:_MOST])
+    more = f" and {len(scopes) - NODES_IN_COMMAND:,} more" if len(scopes) > NODES_IN_COMMAND else ""
+    flags = " ".join(f"--renumber {scope}" for scope in scopes[:NODES_IN_COMMAND])
     return f"ipamc lock {cluster.name} {flags}{more}"
