@@ -40,7 +40,7 @@ MOST_CONTAINERS = 10_000_000
 """The most mappings and lists of a document, or an item of a JSON List: a million nodes have 3 million.
 Each takes some ninety bytes of memory for two bytes of text or more."""
 MOST_ALIASED_VALUES = 1_000_000  # that a file's aliases may expand to; 64 characters of text count as one
-MOST_ODD_SCALARS = 1_000_000  # of a document, unquoted, in fields of any kind
+MOST_ODD_SCALARS = 1_000_000  # ambiguous unquoted scalars of a document, in fields of any kind
 MOST_TAG_LINES = 1_000  # the most `%TAG` lines of a file: a YAML parser compares each of them with all others
 MOST_DIGITS = 18  # longer integers become floats, which no field accepts; Python refuses some thousand digits
 SMALL_TEXT = 1 << 16  # bytes of JSON; the depth of a larger one is counted by its brackets, to save memory
@@ -71,15 +71,15 @@ MOST_CANDIDATES = 5_000_000  # of all nodes; candidates that nodes share count o
 MOST_LABEL_TESTS = 5_000_000  # besides those that rule a selector out at once: some 5 seconds
 MOST_PAIRS_OF_POOLS = 300_000  # that are compared to find pods that both select: about a second
 MOST_COMPARED_WORDS = 20_000  # comparisons of words to find similar ones: they take a tenth of a second
-MOST_COMPARED_SELECTORS = 2_000_000  # pairs of CiliumNodeConfig; a pool that would need more lists hostnames
-MOST_OPPOSITE_VALUES = 100_000  # in the opposites of other selectors; the same
+MOST_COMPARED_SELECTORS = 2_000_000  # compared pairs; a pool that would need more lists hostnames
+MOST_OPPOSITE_VALUES = 100_000  # in opposites of other selectors; a pool that would need more lists hostnames
 MOST_CACHED_SELECTORS = 1 << 14  # pools that share a text, as by a YAML alias, share its selector
-TESTS_IN_TURN = 8  # tests run one after the other; above it, only those of labels that the node has
-SELECTORS_IN_TURN = 4  # each is evaluated; above it, an index tells which
-KEYS_IN_TURN = 16  # each is looked up in every node; above it, the node's labels are iterated
+TESTS_IN_TURN = 8  # tests of labels run one after the other; above it, only those of labels that the node has
+SELECTORS_IN_TURN = 4  # each selector is evaluated; above it, an index tells which
+KEYS_IN_TURN = 16  # each key is looked up in every node; above it, the node's labels are iterated
 OLD_LINES_FOR_INSERTION = 1000
 """At this ratio of old to new lines or above, insert new lines one by one; else sort them all."""
-MAP_REASONS = 200_000  # of a pool and a group of nodes; above, `ipamc why` has them for one node
+MAP_REASONS = 200_000  # pairs of a pool and a group of nodes; above, `ipamc why` has them for one node
 RAREST_LABEL_COLUMN = 16  # a label on fewer than 1 in this many nodes is written as pairs, else as a column
 
 # What is searched or compared: documents of kind Tests
@@ -98,7 +98,7 @@ SMALL_LOCK = 1 << 19  # bytes of a lock with some 5,000 lines: its names are com
 LOCKS_FOR_COMPLETION = 64 << 20  # the most bytes of locks that are searched: a shell waits for the words
 LARGEST_LOCK_HISTORY = 100 << 20
 """The most bytes of versions of a lock, each counted with the size of the last: git takes about a second."""
-MOST_LOCK_VERSIONS = 5000  # the most versions that are listed, the newest: git reads them in one command
+MOST_LOCK_VERSIONS = 5000  # the most versions that are listed, the newest: git lists them in one command
 DEEPEST_LOCK_SEARCH = 20  # the most commits in a row that are searched for an intact lock, each by git
 MOST_COMMITS_SEARCHED = 200  # the most commits searched in all: merges of merges have many paths back
 MOST_COMMON_ANCESTORS = 256
@@ -106,9 +106,9 @@ MOST_COMMON_ANCESTORS = 256
 MOST_WEEKS = 52  # weeks of history that are used: a year, so that every season is in it once
 LEAST_WEEKS = 12  # with fewer weeks there is no answer: a quarter of them would be no stretch
 LEAST_CHANGES = 5  # with fewer weeks of change there is no answer: a rate of a few is chance
-MOST_JUMPS = 2  # the most weeks that are left out as jumps: more are how the cluster grows
+MOST_JUMPS = 2  # the most weeks that are left out as jumps: with more, growth is uneven
 FORECAST_REACH = 2  # a history of n weeks allows a forecast of 2n weeks
-REASONS_WITH_REMEDIES = 8  # the most reasons for which remedies are searched: each places nodes again
+REASONS_WITH_REMEDIES = 8  # reasons for which remedies are searched, each in O(lines) a few times
 
 # What is placed, and what may change at once
 MOST_NODE_BLOCKS = 4096  # blocks of a node in modes with several: they are in one object (see IPC0531)
@@ -122,7 +122,7 @@ MOST_SHARDS = 1 << 20
 SMALLER_SIZES = 2  # how many smaller block sizes are tried, bit by bit
 SMALLER_SIZES_AT_FIRST = 6  # the same before any node has a block: a blockSize may be much too large then
 FREE_LEAVERS = 3  # this number of nodes may leave at any percentage, unless it is more than half of all
-STRANGE_NODES = 3  # the number of nodes that may always show none of their blocks
+STRANGE_NODES = 3  # this number of nodes may always show none of their blocks
 JOINED_AGAIN = 3  # this number of Nodes may have joined again, whatever their share
 OLDEST_DUMP_FOR_RESIZE = 1  # the most days that a dump may be old: pods come and go
 MOST_ADDED_NODES = 100_000  # the most nodes to add in one question: as many as the largest clusters have
@@ -131,7 +131,7 @@ NODES_WITHOUT_LOOP = 12  # a phase with more nodes may have loops: a person copi
 NODES_IN_CHECK = 25  # the most nodes whose blocks a check lists; for more, the audit is the check
 MOST_SUGGESTIONS = 100  # the most suggestions of a pool: a person reads a few, a program some
 
-# What is printed or cut: findings and names in them
+# What is printed or cut: findings and names in them. People read the first ones; the rest is counted
 MOST_FINDINGS = 10_000
 """The errors after which a stage stops, and the most warnings and notes of one code that a stage lists."""
 FINDINGS_SHOWN = 20  # the most findings of one code in a text for people: as a rule they have one cause
@@ -154,7 +154,7 @@ ERROR_SHOWN = 300  # characters of an error's text that are printed: a forge may
 OUTDATED_SHOWN = 5  # the most outdated files that a message names
 OUTCOME_LINES = 20  # the most lines of each kind after an apply
 
-# What is printed or cut: texts for a terminal
+# What is printed or cut: texts for a terminal, of some dozens of lines. JSON has everything
 MESSAGE_LINES = 200  # lines of one message; then a number
 TEXT_SHOWN = 2000  # the most characters of a text: names in the input may have any length
 BEFORE_CARET = 60  # characters of a long line that are kept before the caret
@@ -203,7 +203,7 @@ LARGEST_OBJECT = 1_400_000  # bytes of an object: etcd accepts requests of 1.5 M
 LARGEST_CONFIG_MAP = 1 << 20  # the most bytes of a ConfigMap (Kubernetes: MaxSecretSize, 1 MiB)
 LONGEST_EXPRESSION = 100_000  # the most characters of an expression: the limit of cel-go's parser
 LONGEST_TEXT_OF_POLICY = 90_000  # characters of a text: kube-apiserver accepts expressions of 100,000
-PAGE_OBJECTS = 500  # per answer, for the most numerous kinds: kubectl holds a whole answer in memory
+PAGE_OBJECTS = 500  # objects per answer, for the most numerous kinds: kubectl holds a whole answer in memory
 NODES_LISTED_ALONE = 8  # the most nodes whose pods are listed per node; above, all pods are listed once
 NAMES_IN_COMMAND = 100  # names in one `kubectl delete`
 NETBOX_DESCRIPTION = 200  # the most characters of a description in NetBox
