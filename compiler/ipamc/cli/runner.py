@@ -23,8 +23,8 @@ from ipamc.model.lock import Consent, State
 from ipamc.model.wording import typed
 from ipamc.report.findings import Failure
 from ipamc.workspace import disk, output
-from ipamc.workspace.cluster_lock import LockedFolder, lock_folder
 from ipamc.workspace.clusters import name_of, parent_of
+from ipamc.workspace.locked_folder import LockedFolder, lock_folder
 from ipamc.workspace.output import Changes
 from ipamc.workspace.source import Disk
 from ipamc.workspace.spaces import is_space, spaces_in, write_indexes

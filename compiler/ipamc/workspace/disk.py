@@ -16,8 +16,8 @@ from pathlib import Path, PurePath
 
 from ipamc.model.limits import LARGEST_FILE
 from ipamc.workspace import safe_read
-from ipamc.workspace.cluster_lock import is_leftover, temporary
 from ipamc.workspace.failure import EnvironmentFailure
+from ipamc.workspace.locked_folder import is_leftover, temporary
 from ipamc.workspace.safe_read import refuse_links, refuse_way_out
 
 read_bytes = safe_read.read

@@ -9,8 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from ipamc.importing.calico import calico_rules as rules
-from ipamc.importing.calico.block_affinities import Holdings, holdings
 from ipamc.importing.calico.calico_rules import CalicoPool, Claim
+from ipamc.importing.calico.holdings import Holdings, holdings
 from ipamc.importing.calico.pools import Grouped, MergedPool, grouped, read_pools, read_reservations, strays
 from ipamc.importing.cilium import MASK
 from ipamc.importing.draft import Blocks, Draft, DraftPool, DraftRange
