@@ -66,6 +66,9 @@ def ranges_overlap(pools: Iterable[Pool]) -> Iterator[Diagnostic]:
         message = f'{block} of pool "{inner.pool.name}" overlaps {whose}'
         also = [Related(outer.range.at, f"{wide} is here")]
         fix = f"{'' if wide == block else f'split {wide} around {block}, or '}drop one of the two"
+        if outer.pool.dialect is inner.pool.dialect is Dialect.CLUSTER_CIDR and wide == block:
+            sizes = " and ".join(f"/{each.pool.families[block.family].block_size}" for each in (outer, inner))
+            fix = f"write both as one IPPool with blockSizes ({sizes}, each with its nodeSelector); or {fix}"
         yield error("IPC0207", inner.range.at, message, also=also, help=fix)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from operator import attrgetter
@@ -75,6 +76,16 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
         """Return `cni-chaining-mode` if another plugin gives pods their addresses; "": Cilium does."""
         mode = self.config.get("cni-chaining-mode", "")
         return "" if mode in {"none", "portmap"} else mode
+
+    @property
+    def mesh(self) -> Mapping[str, int | str]:
+        """Return the cluster's id in ClusterMesh, and its name there; empty for a cluster of none.
+        Cilium's default is id 0 with the name "default" (pkg/clustermesh/types/option.go).
+        """
+        number, name = self.config.get("cluster-id", ""), self.config.get("cluster-name", "")
+        if not re.fullmatch(r"[1-9][0-9]{0,2}", number) or int(number) not in range(512):
+            return {}
+        return {"clusterID": int(number), **({"clusterName": name} if name else {})}
 
     @property
     def routing_mode(self) -> RoutingMode | None:

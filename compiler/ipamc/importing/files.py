@@ -60,6 +60,7 @@ def cluster_text(name: str, draft: Draft, facts: Facts, cilium: Version, managed
         runs["routingMode"] = facts.routing_mode
     if facts.native_routing:
         runs["nativeRoutingCIDR"] = str(facts.native_routing)
+    runs |= facts.mesh
     rows = [f"apiVersion: {_OURS}", "kind: Cluster", f"metadata: {flow({'name': name})}", "spec:"]
     rows.append(f"  cilium: {flow(runs)}")
     if facts.kubernetes:
