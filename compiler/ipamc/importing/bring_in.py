@@ -27,6 +27,7 @@ from ipamc.importing.files import (
     inventory_text,
     pools_text,
 )
+from ipamc.model.address_sets import index_around
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can
@@ -88,18 +89,24 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
     texts = {
         CLUSTER: cluster_text(name, draft, facts, cilium, managed_by),
         POOLS: pools_text(draft.pools) if draft.pools else "",
-        NODES: inventory_text(dump, dump.nodes, wanted, known_blocks(draft, silent=silent)),
+        NODES: inventory_text(dump, dump.nodes, wanted, known_blocks(draft, dump, silent=silent)),
         CILIUM_NODES: evidence_text(dump, draft.mode, draft.blocks),
     }
     files = {path: text for path, text in texts.items() if text}
     return Imported(files=files, draft=draft, findings=tuple(log.diagnostics))
 
 
-def known_blocks(draft: Draft, *, silent: bool) -> KnownBlocks:
+def known_blocks(draft: Draft, dump: Dump, *, silent: bool) -> KnownBlocks:
     """Return the draft's knowledge of nodes' blocks; `silent`: see `KnownBlocks`."""
+    asked = calico.on_request(calico.read_pools(dump)[0])
     given = {node: [block for block, _ in blocks] for node, blocks in draft.blocks.items()}
     sizes = {
-        cidr: one.sizes[family] for one in draft.pools for family, some in one.ranges.items() for cidr in some
+        cidr: one.sizes[family]
+        for one in draft.pools
+        if not one.more.get("podsOnly")
+        for family, some in one.ranges.items()
+        for cidr in some
+        if index_around(asked, cidr) is None
     }
     return KnownBlocks(given=given, sizes=sizes, families=draft.families, silent=silent)
 

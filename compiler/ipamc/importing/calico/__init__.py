@@ -66,7 +66,7 @@ def draft(dump: Dump, mode: Mode = Mode.MULTI_POOL) -> Draft:
     if len(pools) > MOST_POOLS:
         found, pools = [rules.too_many_pools(pools[MOST_POOLS].at, len(pools), MOST_POOLS)], []
     outside = [pool for pool in pools if not pool.workload]
-    held = holdings(dump, outermost(pool.block for pool in outside))
+    held = holdings(dump, outermost(pool.block for pool in outside), on_request(pools))
     blocks = [claim.block for claim in held.claims]
     families = _families(dump, pools, blocks)
     ours = [pool for pool in pools if pool.workload and pool.block.family in families]
@@ -74,20 +74,28 @@ def draft(dump: Dump, mode: Mode = Mode.MULTI_POOL) -> Draft:
     lost = strays(blocks, [pool.block for pool in ours])
     groups = grouped(ours, [*lost, *(pool.block for pool in outside)])
     every = (*groups.active, *groups.halted)
-    drafts = _pools(every)
+    drafts = _pools(every, mode)
     lost = strays(blocks, _ranges(drafts))
     drafts += _without_pool(lost, {pool.name for pool in drafts})
     reservations, unread = read_reservations(dump)
     reserved = outermost([*(block for block, _ in reservations), *held.reserved])
+    asked = {claim.block: f"Calico's pods on {claim.node} have it until they move" for claim in held.asked}
     for number, pool in enumerate(drafts):
         parts = (shared(block, each) for block in _ranges([pool]) for each in blocks_over(reserved, block))
-        drafts[number] = replace(pool, reserved=dict.fromkeys(aggregated(parts), ""))
+        theirs = {one: asked[one] for block in _ranges([pool]) for one in blocks_over([*asked], block)}
+        drafts[number] = replace(pool, reserved=dict.fromkeys(aggregated(parts), "") | theirs)
     found += [*unread, *held.findings]
     tops = outermost(blocks)
     overlaid = [pool for pool in pools if pool.workload and pool.overlay]
-    if served := [pool for pool in overlaid if not pool.halted or blocks_over(tops, pool.block)]:
+    free = [pool.name for pool in overlaid if pool.halted and not pool.on_request]
+    if served := [pool for pool in overlaid if pool.name not in free or blocks_over(tops, pool.block)]:
         found.append(rules.overlay(served))
     found += _about_pools(pools, groups, families)
+    found += [
+        rules.on_request(pool, [claim for claim in held.asked if pool.block.contains(claim.block)], mode)
+        for pool in ours
+        if pool.on_request
+    ]
     found += _about_blocks(held, lost, reservations)
     found += _about_nodes(dump, groups.active, held, mode)
     specs = (item.value.get("spec") for item in dump.of_kind("IPAMConfig", "IPAMConfiguration"))
@@ -218,7 +226,12 @@ def _families(dump: Dump, pools: Iterable[CalicoPool], blocks: Iterable[Block]) 
     return tuple(sorted(found or {4}, key=lambda family: (-first[family], family)))
 
 
-def _pools(groups: Iterable[MergedPool]) -> list[DraftPool]:
+def on_request(pools: Iterable[CalicoPool]) -> list[Block]:
+    """Return the ranges of pools that pods ask for: their addresses tell nothing of a node's blocks."""
+    return outermost(pool.block for pool in pools if pool.on_request)
+
+
+def _pools(groups: Iterable[MergedPool], mode: Mode) -> list[DraftPool]:
     """Convert groups to pools. With `pinning: node` a name must not contain a dot."""
     names: set[str] = set()
     drafts = []
@@ -226,14 +239,16 @@ def _pools(groups: Iterable[MergedPool]) -> list[DraftPool]:
         name = _free(group.name.replace(".", "-"), names)
         names.add(name)
         listed = ", ".join(pool.name for pool in group.pools)
+        alone = group.pools[0].on_request and mode is Mode.MULTI_POOL
         comment = f"Calico IPPool{'s' if group.pools[1:] else ''} {listed}"
         drafts.append(
             DraftPool(
                 name=name,
                 ranges=group.ranges,
                 sizes=group.sizes,
-                selector=None if group.selector == EVERY else group.selector.canonical,
-                disabled=bool(group.halted),
+                selector=None if alone or group.selector == EVERY else group.selector.canonical,
+                disabled=bool(group.halted) and not alone,
+                more={"podsOnly": True} if alone else {},
                 labels={key: value for pool in reversed(group.pools) for key, value in pool.labels.items()},
                 comment=f"{comment}: {group.halted}" if group.halted else comment,
             )
@@ -275,7 +290,8 @@ def shown(dump: Dump, cluster: Cluster) -> tuple[Mapping[str, Blocks], list[Diag
     pools, found = read_pools(dump)
     # In a cluster on a distinct range they are excluded: nodes do not keep them.
     outside = [pool.block for pool in pools if not pool.workload] + [cidr.block for cidr in cluster.excluded]
-    held = holdings(dump, outermost(outside))
+    alone = (cidr.block for pool in cluster.pools if pool.pods_only for cidr in pool.ranges)
+    held = holdings(dump, outermost(outside), (*on_request(pools), *alone))
     ranges = [(cidr.block, pool.name) for pool in cluster.pools for cidr in pool.ranges]
     blocks = _blocks(held.claims, ranges, cluster.mode, own=cluster.own_pools)
     return blocks, errors_of((*found, *held.findings))

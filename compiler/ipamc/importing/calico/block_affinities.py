@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ipamc.importing.calico import calico_rules as rules
 from ipamc.importing.calico.calico_rules import Borrowed, Claim
-from ipamc.model.address_sets import blocks_over, overlaps
+from ipamc.model.address_sets import blocks_over, index_around, outermost, overlaps
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump, SeenAffinity, SeenBlock
@@ -28,12 +28,15 @@ class Holdings(Struct, frozen=True, kw_only=True):
     claims: tuple[Claim, ...]  # of nodes that exist, by address
     reserved: tuple[Block, ...]
     """Blocks in use whose node is gone or released them, and blocks that are being released."""
+    asked: tuple[Claim, ...]
+    """Blocks of pools that pods ask for: a node has one as long as such pods run there, and keeps none."""
     findings: tuple[Diagnostic, ...]
 
 
-def holdings(dump: Dump, outside: Sequence[Block]) -> Holdings:
+def holdings(dump: Dump, outside: Sequence[Block], on_request: Iterable[Block] = ()) -> Holdings:
     """Return the blocks of each node. O(n log n) in the blocks, affinities and addresses in use.
     `outside` are disjoint ranges of tunnels and load balancers, by address: their blocks do not count.
+    `on_request` are ranges of pools that pods ask for.
     """
     real = [each for each in dump.calico_blocks if not each.virtual and not blocks_over(outside, each.block)]
     alive = [block for block in real if block.used or not block.deleted]
@@ -67,7 +70,13 @@ def holdings(dump: Dump, outside: Sequence[Block]) -> Holdings:
     if leaving:
         found.append(rules.being_released([each for _, each in sorted(leaving.items())]))
         kept += leaving
-    return Holdings(claims=tuple(known), reserved=tuple(sorted(set(kept))), findings=tuple(found))
+    ranges = outermost(on_request)
+    return Holdings(
+        claims=tuple([claim for claim in known if index_around(ranges, claim.block) is None]),
+        reserved=tuple(sorted(set(kept))),
+        asked=tuple([claim for claim in known if index_around(ranges, claim.block) is not None]),
+        findings=tuple(found),
+    )
 
 
 def _is_leaving(affinity: SeenAffinity) -> bool:

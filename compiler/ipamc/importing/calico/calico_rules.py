@@ -14,6 +14,9 @@ from ipamc.model.selector.selector import Selector
 from ipamc.model.wording import cut, listing, shown
 
 
+ON_REQUEST = "it selects no node, and pods ask for it"
+
+
 class CalicoPool(Struct, frozen=True, kw_only=True):
     """An IPPool."""
 
@@ -26,6 +29,11 @@ class CalicoPool(Struct, frozen=True, kw_only=True):
     halted: str = ""  # why Calico creates no new blocks in it for the pods of a node; "": it does
     labels: Mapping[str, str] = field(default_factory=dict)
     at: Span
+
+    @property
+    def on_request(self) -> bool:
+        """Return whether it serves no node, and only the pods that ask for it."""
+        return self.halted == ON_REQUEST
 
 
 class Claim(Struct, frozen=True):
@@ -99,6 +107,20 @@ def pool_is_second(at: At, pool: str, why: str) -> Diagnostic:
     """IPC0846: a node gets its blocks of one pool."""
     way_out = "if it is to serve nodes, narrow the nodeSelector of both pools in ippools.yaml"
     return warning("IPC0846", at, f"pool {pool} is written as disabled: {why}", help=way_out)
+
+
+def on_request(pool: CalicoPool, claims: Sequence[Claim], mode: str) -> Diagnostic:
+    """IPC0868: a Calico pool that selects no node is for the pods that ask for it."""
+    have = names(f"{claim.block} of {claim.node}" for claim in claims)
+    kept = f"; reserved while Calico's pods have them: {have}" if claims else ""
+    also = [Related(claim.at, f"{claim.block} of {claim.node}") for claim in claims[:_PLACES]]
+    if mode != "multi-pool":
+        text = f"pool {pool.name} selects no node, and {mode} mode has no pool for pods alone: disabled"
+        way_out = "pods that ask for it need multi-pool mode: import with --mode multi-pool"
+        return warning("IPC0868", pool.at, f"{text}{kept}", also=also, help=way_out)
+    text = f"pool {pool.name} selects no node, and is written as podsOnly{kept}"
+    way_out = "take them out of reserved in ippools.yaml when no pod of Calico has them" if claims else ""
+    return note("IPC0868", pool.at, text, also=also, help=way_out)
 
 
 def lacks_family(at: At, pool: str, family: int) -> Diagnostic:
