@@ -27,7 +27,6 @@ from ipamc.importing.files import (
     inventory_text,
     pools_text,
 )
-from ipamc.model.address_sets import index_around
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can
@@ -98,16 +97,11 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
 
 def known_blocks(draft: Draft, dump: Dump, *, silent: bool) -> KnownBlocks:
     """Return the draft's knowledge of nodes' blocks; `silent`: see `KnownBlocks`."""
-    asked = calico.on_request(calico.read_pools(dump)[0])
     given = {node: [block for block, _ in blocks] for node, blocks in draft.blocks.items()}
     sizes = {
-        cidr: one.sizes[family]
-        for one in draft.pools
-        if not one.more.get("podsOnly")
-        for family, some in one.ranges.items()
-        for cidr in some
-        if index_around(asked, cidr) is None
+        cidr: one.sizes[family] for one in draft.pools for family, some in one.ranges.items() for cidr in some
     }
+    sizes = calico.of_nodes(dump, sizes)
     return KnownBlocks(given=given, sizes=sizes, families=draft.families, silent=silent)
 
 

@@ -24,7 +24,6 @@ from ipamc.importing.files import (
     node_fields,
     planned_fields,
 )
-from ipamc.model.address_sets import index_around
 from ipamc.model.cidr import address_text
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import At, Diagnostic, Log
@@ -154,18 +153,14 @@ def _known_blocks(cluster: Cluster, dump: Dump, given: Mapping[str, Blocks]) -> 
     blocks = {node.name: [shown.block for shown in evidence.of(node)] for node in dump.nodes}
     for name in blocks:
         blocks[name] += [block for block, _ in given.get(name, ())]
-    asked = calico.on_request(calico.read_pools(dump)[0])
     sizes = {
         cidr.block: max(part.block_size, *(each.sizes.get(family, 0) for each in pool.block_sizes), 0)
         for pool in cluster.pools
-        if not pool.pods_only
         for family, part in pool.families.items()
         for cidr in part.ranges
-        if index_around(asked, cidr.block) is None
     }
-    return KnownBlocks(
-        given=blocks, sizes=sizes, families=cluster.families, silent=not calico.tells_blocks(dump)
-    )
+    sizes, silent = calico.of_nodes(dump, sizes), not calico.tells_blocks(dump)
+    return KnownBlocks(given=blocks, sizes=sizes, families=cluster.families, silent=silent)
 
 
 def about_nodes(cluster: Cluster, folder: str, dump: Dump) -> Iterator[Diagnostic]:

@@ -12,6 +12,7 @@ from ipamc.importing.calico import calico_rules as rules
 from ipamc.importing.calico.block_affinities import Holdings, holdings
 from ipamc.importing.calico.calico_rules import CalicoPool, Claim
 from ipamc.importing.calico.pools import Grouped, MergedPool, grouped, read_pools, read_reservations, strays
+from ipamc.importing.calico.requests import not_of_cilium
 from ipamc.importing.cilium import MASK
 from ipamc.importing.draft import Blocks, Draft, DraftPool, DraftRange
 from ipamc.model.address_sets import aggregated, blocks_over, index_around, outermost, shared
@@ -66,7 +67,7 @@ def draft(dump: Dump, mode: Mode = Mode.MULTI_POOL) -> Draft:
     if len(pools) > MOST_POOLS:
         found, pools = [rules.too_many_pools(pools[MOST_POOLS].at, len(pools), MOST_POOLS)], []
     outside = [pool for pool in pools if not pool.workload]
-    held = holdings(dump, outermost(pool.block for pool in outside), on_request(pools))
+    held = holdings(dump, outermost(pool.block for pool in outside), _on_request(pools))
     blocks = [claim.block for claim in held.claims]
     families = _families(dump, pools, blocks)
     ours = [pool for pool in pools if pool.workload and pool.block.family in families]
@@ -79,23 +80,18 @@ def draft(dump: Dump, mode: Mode = Mode.MULTI_POOL) -> Draft:
     drafts += _without_pool(lost, {pool.name for pool in drafts})
     reservations, unread = read_reservations(dump)
     reserved = outermost([*(block for block, _ in reservations), *held.reserved])
-    asked = {claim.block: f"Calico's pods on {claim.node} have it until they move" for claim in held.asked}
     for number, pool in enumerate(drafts):
         parts = (shared(block, each) for block in _ranges([pool]) for each in blocks_over(reserved, block))
-        theirs = {one: asked[one] for block in _ranges([pool]) for one in blocks_over([*asked], block)}
-        drafts[number] = replace(pool, reserved=dict.fromkeys(aggregated(parts), "") | theirs)
+        drafts[number] = replace(pool, reserved=dict.fromkeys(aggregated(parts), ""))
     found += [*unread, *held.findings]
-    tops = outermost(blocks)
+    tops = outermost([*blocks, *(claim.block for claim in held.asked)])
     overlaid = [pool for pool in pools if pool.workload and pool.overlay]
-    free = [pool.name for pool in overlaid if pool.halted and not pool.on_request]
-    if served := [pool for pool in overlaid if pool.name not in free or blocks_over(tops, pool.block)]:
+    if served := [pool for pool in overlaid if not pool.halted or blocks_over(tops, pool.block)]:
         found.append(rules.overlay(served))
     found += _about_pools(pools, groups, families)
-    found += [
-        rules.on_request(pool, [claim for claim in held.asked if pool.block.contains(claim.block)], mode)
-        for pool in ours
-        if pool.on_request
-    ]
+    found += [rules.on_request(one, held.asked, mode) for one in ours if one.halted == rules.ON_REQUEST]
+    alone = {block: pool.name for pool in drafts if pool.pods_only for block in _ranges([pool])}
+    found += [*not_of_cilium(dump, pools, families, alone, mode), *rules.announced(dump)]
     found += _about_blocks(held, lost, reservations)
     found += _about_nodes(dump, groups.active, held, mode)
     specs = (item.value.get("spec") for item in dump.of_kind("IPAMConfig", "IPAMConfiguration"))
@@ -193,6 +189,7 @@ def distinct_draft(dump: Dump, ranges: Sequence[Block], mode: Mode = Mode.CLUSTE
             way_out = "name a range that neither Calico nor the network uses"
             found.append(rules.not_distinct(dump.at, problem, way_out))
     families = tuple(dict.fromkeys(block.family for block in ranges))
+    found += [*not_of_cilium(dump, (), families, {}, mode), *rules.announced(dump)]
     by_family = {family: tuple(one for one in ranges if one.family == family) for family in sorted(families)}
     sizes = {family: _size(some, len(dump.nodes)) for family, some in by_family.items()}
     return Draft(
@@ -226,9 +223,14 @@ def _families(dump: Dump, pools: Iterable[CalicoPool], blocks: Iterable[Block]) 
     return tuple(sorted(found or {4}, key=lambda family: (-first[family], family)))
 
 
-def on_request(pools: Iterable[CalicoPool]) -> list[Block]:
-    """Return the ranges of pools that pods ask for: their addresses tell nothing of a node's blocks."""
-    return outermost(pool.block for pool in pools if pool.on_request)
+def _on_request(pools: Iterable[CalicoPool]) -> list[Block]:
+    return outermost(pool.block for pool in pools if pool.halted == rules.ON_REQUEST)
+
+
+def of_nodes(dump: Dump, sizes: Mapping[Block, int]) -> dict[Block, int]:
+    """Return ranges without those of pools that pods ask for, which tell nothing of a node's blocks."""
+    asked = _on_request(read_pools(dump)[0])
+    return {block: size for block, size in sizes.items() if index_around(asked, block) is None}
 
 
 def _pools(groups: Iterable[MergedPool], mode: Mode) -> list[DraftPool]:
@@ -239,7 +241,7 @@ def _pools(groups: Iterable[MergedPool], mode: Mode) -> list[DraftPool]:
         name = _free(group.name.replace(".", "-"), names)
         names.add(name)
         listed = ", ".join(pool.name for pool in group.pools)
-        alone = group.pools[0].on_request and mode is Mode.MULTI_POOL
+        alone = group.halted == rules.ON_REQUEST and mode is Mode.MULTI_POOL
         comment = f"Calico IPPool{'s' if group.pools[1:] else ''} {listed}"
         drafts.append(
             DraftPool(
@@ -248,7 +250,7 @@ def _pools(groups: Iterable[MergedPool], mode: Mode) -> list[DraftPool]:
                 sizes=group.sizes,
                 selector=None if alone or group.selector == EVERY else group.selector.canonical,
                 disabled=bool(group.halted) and not alone,
-                more={"podsOnly": True} if alone else {},
+                pods_only=alone,
                 labels={key: value for pool in reversed(group.pools) for key, value in pool.labels.items()},
                 comment=f"{comment}: {group.halted}" if group.halted else comment,
             )
@@ -290,8 +292,8 @@ def shown(dump: Dump, cluster: Cluster) -> tuple[Mapping[str, Blocks], list[Diag
     pools, found = read_pools(dump)
     # In a cluster on a distinct range they are excluded: nodes do not keep them.
     outside = [pool.block for pool in pools if not pool.workload] + [cidr.block for cidr in cluster.excluded]
-    alone = (cidr.block for pool in cluster.pools if pool.pods_only for cidr in pool.ranges)
-    held = holdings(dump, outermost(outside), (*on_request(pools), *alone))
+    held = holdings(dump, outermost(outside), _on_request(pools))
+    found += rules.not_reserved(held.asked, dump, cluster)
     ranges = [(cidr.block, pool.name) for pool in cluster.pools for cidr in pool.ranges]
     blocks = _blocks(held.claims, ranges, cluster.mode, own=cluster.own_pools)
     return blocks, errors_of((*found, *held.findings))

@@ -8,13 +8,13 @@ from typing import Any
 from msgspec import Struct, field
 
 from ipamc.model.cidr import Block, address_text
+from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import At, Diagnostic, Related, Span, count, error, names, note, warning
 from ipamc.model.dump import Dump, SeenAffinity, SeenBlock
 from ipamc.model.selector.selector import Selector
 from ipamc.model.wording import cut, listing, shown
-
-
-ON_REQUEST = "it selects no node, and pods ask for it"
+from ipamc.read.dump.programs import list_at, value_at
+from ipamc.read.syntax.document import member
 
 
 class CalicoPool(Struct, frozen=True, kw_only=True):
@@ -29,11 +29,6 @@ class CalicoPool(Struct, frozen=True, kw_only=True):
     halted: str = ""  # why Calico creates no new blocks in it for the pods of a node; "": it does
     labels: Mapping[str, str] = field(default_factory=dict)
     at: Span
-
-    @property
-    def on_request(self) -> bool:
-        """Return whether it serves no node, and only the pods that ask for it."""
-        return self.halted == ON_REQUEST
 
 
 class Claim(Struct, frozen=True):
@@ -53,6 +48,7 @@ class Borrowed(Struct, frozen=True):
     claim: Claim
 
 
+ON_REQUEST = "it selects no node, and pods ask for it"
 _FEW = 3  # the most users of addresses in a finding
 _PLACES = 5  # the most places of a finding
 
@@ -109,18 +105,46 @@ def pool_is_second(at: At, pool: str, why: str) -> Diagnostic:
     return warning("IPC0846", at, f"pool {pool} is written as disabled: {why}", help=way_out)
 
 
-def on_request(pool: CalicoPool, claims: Sequence[Claim], mode: str) -> Diagnostic:
+def on_request(pool: CalicoPool, asked: Iterable[Claim], mode: str) -> Diagnostic:
     """IPC0868: a Calico pool that selects no node is for the pods that ask for it."""
-    have = names(f"{claim.block} of {claim.node}" for claim in claims)
-    kept = f"; reserved while Calico's pods have them: {have}" if claims else ""
-    also = [Related(claim.at, f"{claim.block} of {claim.node}") for claim in claims[:_PLACES]]
+    have = names(f"{claim.block} of {claim.node}" for claim in asked if pool.block.contains(claim.block))
+    kept = f"; reserved, because pods of Calico have them: {have}" if have else ""
+    text = f"pool {pool.name} selects no node, and is written as"
     if mode != "multi-pool":
-        text = f"pool {pool.name} selects no node, and {mode} mode has no pool for pods alone: disabled"
         way_out = "pods that ask for it need multi-pool mode: import with --mode multi-pool"
-        return warning("IPC0868", pool.at, f"{text}{kept}", also=also, help=way_out)
-    text = f"pool {pool.name} selects no node, and is written as podsOnly{kept}"
-    way_out = "take them out of reserved in ippools.yaml when no pod of Calico has them" if claims else ""
-    return note("IPC0868", pool.at, text, also=also, help=way_out)
+        return warning("IPC0868", pool.at, f"{text} disabled{kept}", help=way_out)
+    way_out = "when no pod of Calico has them, take them out of reserved in ippools.yaml" if have else ""
+    return note("IPC0868", pool.at, f"{text} podsOnly{kept}", help=way_out)
+
+
+def not_reserved(asked: Iterable[Claim], dump: Dump, cluster: Cluster) -> Iterator[Diagnostic]:
+    """Yield blocks, by the rule of `on_request`, that Cilium may give to others while Calico has them."""
+    alone = [(cidr.block, pool) for pool in cluster.pools if pool.pods_only for cidr in pool.ranges]
+    staying = [claim for claim in asked if claim.node not in dump.cilium_nodes_by_name]
+    for claim, pool in ((one, pool) for one in staying for each, pool in alone if each.contains(one.block)):
+        if not pool.reserved_over(claim.block):
+            text = (
+                f"pods of Calico on {claim.node} have {claim.block}, which pool {pool.name} lacks in reserved"
+            )
+            way_out = f"add {claim.block} to reserved of pool {pool.name} until they have moved"
+            yield error("IPC0868", claim.at, text, help=way_out)
+
+
+def announced(dump: Dump) -> Iterator[Diagnostic]:
+    """IPC0869: what Calico announces by BGP, Cilium announces."""
+    own = {address_text(*ip) for node in dump.nodes for ip in node.internal_ips}
+    specs = [(item, value_at(item, "spec", "peerIP")) for item in dump.of_kind("BGPPeer")]
+    routers = [(item, ip) for item, ip in specs if ip and ip not in own]
+    if not routers:  # nodes have sessions with one another only, by the mesh or by route reflectors
+        return
+    peers = names(f"{item.name} ({ip}, AS {value_at(item, 'spec', 'asNumber')})" for item, ip in routers)
+    default = value_at(dump.other("BGPConfiguration", "default"), "spec") or {}
+    keys = ("serviceClusterIPs", "serviceExternalIPs", "serviceLoadBalancerIPs")
+    cidrs = names(str(member(entry, "cidr")) for key in keys for entry in list_at(default, key))
+    text = f"Calico announces to {count(len(routers), 'router')}, and nothing in Cilium does yet: {peers}"
+    text += f"; nodes have AS {default.get('asNumber', 64512)}{cidrs and '; services, too: '}{cidrs}"
+    way_out = "before the first node moves write bgp: control-plane and bgpAdvertisements into cluster.yaml"
+    yield note("IPC0869", routers[0][0].at, text, help=f"{way_out}, and the peers as CiliumBGPClusterConfig")
 
 
 def lacks_family(at: At, pool: str, family: int) -> Diagnostic:

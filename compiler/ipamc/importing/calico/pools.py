@@ -73,31 +73,28 @@ def _pool(item: SeenObject, raw: _Pool, found: list[Diagnostic]) -> CalicoPool:
     size = spec.block_size or CALICO_SIZES[block.family]
     if not 0 < size <= BITS[block.family]:
         raise msgspec.ValidationError(f"blockSize {size} is no prefix length of IPv{block.family}")
-    selector = parse_calico(spec.node_selector or "")
-    halted = _halted(raw, selector)
-    other = halted != rules.ON_REQUEST and workload
-    if spec.namespace_selector and other and parse_calico(spec.namespace_selector) != EVERY:
+    if spec.namespace_selector and workload and parse_calico(spec.namespace_selector) != EVERY:
         found.append(rules.namespace_selector(item.at, item.name, spec.namespace_selector))
     return CalicoPool(
         name=item.name,
         block=block,
         size=max(size, block.prefix),
-        selector=selector,
+        selector=parse_calico(spec.node_selector or ""),
         workload=workload,
         overlay=" and ".join(
             f"{key}: {mode}"
             for key, mode in (("ipipMode", spec.ipip_mode), ("vxlanMode", spec.vxlan_mode))
             if mode not in {None, "", "Never"}
         ),
-        halted=halted,
+        halted=_halted(raw),
         labels={key: value or "" for key, value in (raw.metadata.labels or {}).items()},
         at=item.at,
     )
 
 
-def _halted(raw: _Pool, selector: Selector) -> str:
-    """Return why Calico creates no new blocks for the pods of a node. A pool that a pod asks for need not
-    select its node or namespace (libcalico-go 3.26 to 3.34, lib/ipam/ipam.go, determinePools).
+def _halted(raw: _Pool) -> str:
+    """Return why Calico creates no new blocks for the pods of a node. Which nodes a pool selects does not
+    matter for a pod that asks for it (libcalico-go 3.26 to 3.34, lib/ipam/ipam.go, determinePools).
     """
     spec = raw.spec
     if spec.disabled:
@@ -109,11 +106,9 @@ def _halted(raw: _Pool, selector: Selector) -> str:
     for condition in (raw.status or _Status()).conditions or ():
         if condition.type == "Allocatable" and condition.status == "False":
             return f"Calico says Allocatable=False ({condition.reason or 'no reason'})"
-    if selector.impossible:
-        return rules.ON_REQUEST
     if spec.namespace_selector and parse_calico(spec.namespace_selector) != EVERY:
         return "it has a namespaceSelector"
-    return ""
+    return rules.ON_REQUEST if parse_calico(spec.node_selector or "").impossible else ""
 
 
 def read_reservations(dump: Dump) -> tuple[list[tuple[Block, SeenObject]], list[Diagnostic]]:
