@@ -89,7 +89,7 @@ def draft(dump: Dump, mode: Mode = Mode.MULTI_POOL) -> Draft:
     if served := [pool for pool in overlaid if not pool.halted or blocks_over(tops, pool.block)]:
         found.append(rules.overlay(served))
     found += _about_pools(pools, groups, families)
-    found += [rules.on_request(one, held.asked, mode) for one in ours if one.halted == rules.ON_REQUEST]
+    found += [rules.on_request(one, _of(one, held), mode) for one in ours if one.halted == rules.ON_REQUEST]
     alone = {block: pool.name for pool in drafts if pool.pods_only for block in _ranges([pool])}
     found += [*not_of_cilium(dump, pools, families, alone, mode), *rules.announced(dump)]
     found += _about_blocks(held, lost, reservations)
@@ -227,6 +227,10 @@ def _on_request(pools: Iterable[CalicoPool]) -> list[Block]:
     return outermost(pool.block for pool in pools if pool.halted == rules.ON_REQUEST)
 
 
+def _of(pool: CalicoPool, held: Holdings) -> list[Claim]:
+    return [claim for claim in held.asked if pool.block.contains(claim.block)]
+
+
 def of_nodes(dump: Dump, sizes: Mapping[Block, int]) -> dict[Block, int]:
     """Return ranges without those of pools that pods ask for, which tell nothing of a node's blocks."""
     asked = _on_request(read_pools(dump)[0])
@@ -293,7 +297,12 @@ def shown(dump: Dump, cluster: Cluster) -> tuple[Mapping[str, Blocks], list[Diag
     # In a cluster on a distinct range they are excluded: nodes do not keep them.
     outside = [pool.block for pool in pools if not pool.workload] + [cidr.block for cidr in cluster.excluded]
     held = holdings(dump, outermost(outside), _on_request(pools))
-    found += rules.not_reserved(held.asked, dump, cluster)
+    # Nodes that have moved have a CiliumNode, and no pods of Calico.
+    for pool in (one for one in pools if one.halted == rules.ON_REQUEST):
+        own = cluster.pools_by_name.get(pool.name.replace(".", "-"))
+        staying = [claim for claim in _of(pool, held) if claim.node not in dump.cilium_nodes_by_name]
+        if own and (free := [claim for claim in staying if not own.reserved_over(claim.block)]):
+            found += [rules.on_request(pool, free, cluster.mode, lacking=True)] if own.pods_only else []
     ranges = [(cidr.block, pool.name) for pool in cluster.pools for cidr in pool.ranges]
     blocks = _blocks(held.claims, ranges, cluster.mode, own=cluster.own_pools)
     return blocks, errors_of((*found, *held.findings))

@@ -8,7 +8,6 @@ from typing import Any
 from msgspec import Struct, field
 
 from ipamc.model.cidr import Block, address_text
-from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import At, Diagnostic, Related, Span, count, error, names, note, warning
 from ipamc.model.dump import Dump, SeenAffinity, SeenBlock
 from ipamc.model.selector.selector import Selector
@@ -105,29 +104,20 @@ def pool_is_second(at: At, pool: str, why: str) -> Diagnostic:
     return warning("IPC0846", at, f"pool {pool} is written as disabled: {why}", help=way_out)
 
 
-def on_request(pool: CalicoPool, asked: Iterable[Claim], mode: str) -> Diagnostic:
+def on_request(pool: CalicoPool, asked: Iterable[Claim], mode: str, *, lacking: bool = False) -> Diagnostic:
     """IPC0868: a Calico pool that selects no node is for the pods that ask for it."""
-    have = names(f"{claim.block} of {claim.node}" for claim in asked if pool.block.contains(claim.block))
-    kept = f"; reserved, because pods of Calico have them: {have}" if have else ""
+    have = names(f"{claim.block} of {claim.node}" for claim in asked)
+    if lacking:  # the pool that was written does not reserve these blocks, which Calico has
+        way_out = f"add them to reserved of pool {pool.name}, until no pod of Calico has them"
+        text = f"Calico has blocks of pool {pool.name}, which does not reserve them: {have}"
+        return error("IPC0868", pool.at, text, help=way_out)
+    kept = f"; reserved, because Calico has them: {have}" if have else ""
     text = f"pool {pool.name} selects no node, and is written as"
     if mode != "multi-pool":
         way_out = "pods that ask for it need multi-pool mode: import with --mode multi-pool"
         return warning("IPC0868", pool.at, f"{text} disabled{kept}", help=way_out)
     way_out = "when no pod of Calico has them, take them out of reserved in ippools.yaml" if have else ""
     return note("IPC0868", pool.at, f"{text} podsOnly{kept}", help=way_out)
-
-
-def not_reserved(asked: Iterable[Claim], dump: Dump, cluster: Cluster) -> Iterator[Diagnostic]:
-    """Yield blocks, by the rule of `on_request`, that Cilium may give to others while Calico has them."""
-    alone = [(cidr.block, pool) for pool in cluster.pools if pool.pods_only for cidr in pool.ranges]
-    staying = [claim for claim in asked if claim.node not in dump.cilium_nodes_by_name]
-    for claim, pool in ((one, pool) for one in staying for each, pool in alone if each.contains(one.block)):
-        if not pool.reserved_over(claim.block):
-            text = (
-                f"pods of Calico on {claim.node} have {claim.block}, which pool {pool.name} lacks in reserved"
-            )
-            way_out = f"add {claim.block} to reserved of pool {pool.name} until they have moved"
-            yield error("IPC0868", claim.at, text, help=way_out)
 
 
 def announced(dump: Dump) -> Iterator[Diagnostic]:

@@ -11,7 +11,7 @@ from ipamc.importing.facts import askers
 from ipamc.model.cidr import Block, read_blocks
 from ipamc.model.diagnostics import Diagnostic, count, names, warning
 from ipamc.model.dump import Dump
-from ipamc.model.wording import cut, listing
+from ipamc.model.wording import cut
 
 
 def not_of_cilium(
@@ -19,11 +19,10 @@ def not_of_cilium(
 ) -> Iterator[Diagnostic]:
     """IPC0867: pods that ask Calico for a pool or an address ask Cilium, too."""
     active = [pool.block for pool in pools if pool.workload and not pool.halted]
-    families_of = [one.family for one in active]
-    ranges = {one: "" for one in active if families_of.count(one.family) == 1} | dict(alone)
-    known = {str(one.block): ranges[one.block] for one in pools if one.block in ranges}
-    known |= {one.name: ranges[one.block] for one in pools if one.block in ranges}
-    every = ((who, at, listing(_lacking(asks, families, known))) for who, at, asks in askers(dump))
+    several = [one.family for one in active]
+    ranges = {one: "" for one in active if several.count(one.family) == 1} | dict(alone)
+    known = {key: ranges[it.block] for it in pools if it.block in ranges for key in (it.name, str(it.block))}
+    every = ((who, at, " and ".join(_lacking(asks, families, known))) for who, at, asks in askers(dump))
     if found := [each for each in every if each[2]]:
         ask = count(len(found), "pod or namespace asks", "pods or namespaces ask")
         needs = names(f"{who} needs {what}" for who, _, what in found)

@@ -145,12 +145,12 @@ _ASK = re.compile(
 
 
 def asked(annotations: Mapping[str, str | None] | None) -> dict[str, str]:
-    """Return the annotations by which a pod asks for its pool or address. Others may be secrets."""
+    """Return the annotations by which a pod or namespace asks for its pool or address."""
     return {key: text for key, text in (annotations or {}).items() if text and _ASK.fullmatch(key)}
 
 
 class Pod(Foreign):
-    """A Pod. `ipamc ci dump` writes these fields and `asked`, no others: none of them may be a secret."""
+    """A Pod. `ipamc ci dump` writes these fields but the annotations, so no other may be a secret."""
 
     metadata: _RenderedMetadata
     spec: PodSpec | None = None
