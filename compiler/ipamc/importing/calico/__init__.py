@@ -302,7 +302,8 @@ def shown(dump: Dump, cluster: Cluster) -> tuple[Mapping[str, Blocks], list[Diag
         own = cluster.pools_by_name.get(pool.name.replace(".", "-"))
         staying = [claim for claim in _of(pool, held) if claim.node not in dump.cilium_nodes_by_name]
         if own and (free := [claim for claim in staying if not own.reserved_over(claim.block)]):
-            found += [rules.on_request(pool, free, cluster.mode, lacking=True)] if own.pods_only else []
+            named = replace(pool, name=own.name)
+            found += [rules.on_request(named, free, cluster.mode, lacking=True)] if own.pods_only else []
     ranges = [(cidr.block, pool.name) for pool in cluster.pools for cidr in pool.ranges]
     blocks = _blocks(held.claims, ranges, cluster.mode, own=cluster.own_pools)
     return blocks, errors_of((*found, *held.findings))
