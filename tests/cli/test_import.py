@@ -224,7 +224,7 @@ def test_a_gzip(home: Home, pack: Callable[[bytes], bytes]) -> None:
 
 
 def test_a_gzip_that_is_damaged(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ipamc.workspace.dump.LARGEST", 1 << 20)
+    monkeypatch.setattr("ipamc.workspace.dump.LARGEST_DUMP", 1 << 20)
     packed = gzip.compress(dumps.kubectl(*OBJECTS).encode())
     for data, said in {
         packed[: len(packed) // 2]: "dump.json.gz is a gzip that was cut off: make it again",
@@ -289,7 +289,7 @@ def test_a_zip_with_a_path_that_climbs(home: Home) -> None:
 
 
 def test_a_bomb_in_a_zip(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ipamc.workspace.dump.LARGEST", 1 << 20)
+    monkeypatch.setattr("ipamc.workspace.dump.LARGEST_DUMP", 1 << 20)
     home.zip("bomb.zip", {"nodes.yaml": "kind: Node\n" + " " * (2 << 20)})
     assert "unpacks to more than 1,048,576 bytes" in home.run("import", "lab", "bomb.zip", code=1)
 

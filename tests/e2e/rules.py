@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ipamc.model.diagnostics import Diagnostic, Log, Refused
 from ipamc.pipeline import compile_cluster
 from ipamc.workspace import output
-from ipamc.workspace.cluster_lock import lock_folder
+from ipamc.workspace.locked_folder import lock_folder
 from ipamc.workspace.source import Disk
 from tests.e2e.site import Site
 

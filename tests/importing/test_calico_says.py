@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from ipamc.catalogue import catalogue
-from ipamc.importing.calico import LABELS, MOST_POOLS
+from ipamc.importing.calico import LABELS
 from ipamc.importing.refresh import Past, refresh
 from ipamc.model.cidr import parse_block
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Refused, Severity
+from ipamc.model.limits import MOST_CALICO_POOLS
 from ipamc.read.read import read
 from ipamc.workspace.disk import assets
 from tests.support import calico, dumps
@@ -71,7 +72,7 @@ SAID: dict[str, tuple[Callable[[], list[tuple[Severity, str, str]]], Severity, s
                 *SOUND,
                 *(
                     calico.pool(f"p{number}", f"10.{number // 256}.{number % 256}.0/24")
-                    for number in range(MOST_POOLS)
+                    for number in range(MOST_CALICO_POOLS)
                 ),
             ]
         )[:1],

@@ -18,6 +18,7 @@ from ipamc.model.cluster import Mode, OperatorRole
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump
 from ipamc.model.evidence import waits
+from ipamc.model.limits import LARGEST_GUESSED_BLOCK
 from ipamc.model.node import Node
 from ipamc.model.wording import shown
 from ipamc.read.dump.programs import Offering
@@ -27,7 +28,6 @@ OUTSIDE = "outside"  # the name of the pool for blocks outside the configured ra
 _DEFAULT = "default"
 _DEFAULT_POOL_KEY = "ipam-default-ip-pool"
 _AUTO_CREATE = "auto-create-cilium-pod-ip-pools"
-_LARGEST = 20  # the shortest prefix of blocks that are guessed from single addresses (crd mode)
 MASK = {4: 24, 6: 112}
 """Cilium's default prefix lengths of blocks in cluster-pool mode (operator flags, 1.12 to 1.20)."""
 _NODE_MASK = {4: 24, 6: 64}  # kube-controller-manager's (cmd/kube-controller-manager/app/core.go)
@@ -228,7 +228,7 @@ def _common_prefix(shown: Mapping[str, Iterable[Block]], family: int) -> int:
     """Return the prefix of the largest blocks that no two nodes share and that are at least half full."""
     bits = BITS[family]
     total = sum(block.size for some in shown.values() for block in some)
-    for prefix in range(bits - 32 + _LARGEST, bits):
+    for prefix in range(bits - 32 + LARGEST_GUESSED_BLOCK, bits):
         owners: dict[Block, str] = {}
         pairs = ((name, block) for name, some in shown.items() for block in some)
         apart = all(owners.setdefault(block.widened(prefix), name) == name for name, block in pairs)

@@ -17,11 +17,10 @@ from ipamc.model.cidr import BITS, Block, CidrError
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Span
 from ipamc.model.dump import Dump, SeenObject
+from ipamc.model.limits import MOST_CLUSTER_CIDRS
 from ipamc.model.selector.expression import SelectorError
 from ipamc.model.selector.selector import EVERY, Selector, parse_node_selector
 from ipamc.read.values import ForeignMetadata
-
-MOST = 1_000  # the most ClusterCIDRs of a dump: each is compared with all others
 
 
 class _ClusterCidr(Struct, frozen=True, kw_only=True):
@@ -110,9 +109,9 @@ def draft(dump: Dump, facts: Facts) -> Draft:
 
 def _read(dump: Dump) -> tuple[list[_ClusterCidr], list[Diagnostic]]:
     items = dump.of_kind("ClusterCIDR")
-    if len(items) > MOST:
-        what = f"{len(items):,} ClusterCIDRs"
-        return [], [rules.cluster_cidr_unreadable(items[MOST].at, what, f"{MOST:,} is the limit")]
+    if len(items) > MOST_CLUSTER_CIDRS:
+        what, limit = f"{len(items):,} ClusterCIDRs", f"{MOST_CLUSTER_CIDRS:,} is the limit"
+        return [], [rules.cluster_cidr_unreadable(items[MOST_CLUSTER_CIDRS].at, what, limit)]
     read: dict[str, _ClusterCidr] = {}
     found: list[Diagnostic] = []
     for item in items:

@@ -20,9 +20,6 @@ from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Span
 from ipamc.model.node import CiliumNode, Node
 
-SLACK = 600
-"""Seconds by which a dump may be older than a commit: kubelets write each five minutes; clocks differ."""
-
 
 class Object(msgspec.Struct, frozen=True, kw_only=True):
     """The common fields of a dump's objects, except Node and CiliumNode, which are values of a compile."""

@@ -9,8 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from ipamc.importing.calico import calico_rules as rules
-from ipamc.importing.calico.block_affinities import Holdings, holdings
 from ipamc.importing.calico.calico_rules import CalicoPool, Claim
+from ipamc.importing.calico.holdings import Holdings, holdings
 from ipamc.importing.calico.pools import Grouped, MergedPool, grouped, read_pools, read_reservations, strays
 from ipamc.importing.calico.requests import not_of_cilium
 from ipamc.importing.cilium import MASK
@@ -20,10 +20,10 @@ from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Diagnostic, errors_of, names
 from ipamc.model.dump import Dump, SeenObject
+from ipamc.model.limits import MOST_CALICO_POOLS
 from ipamc.model.selector.selector import EVERY, SelectorIndex
 from ipamc.read.dump.programs import texts_of
 
-MOST_POOLS = 500  # the most IPPools of a dump: all pairs are compared, as Calico itself does for a pod
 LABELS = "projectcalico.org/labels"
 """An annotation of Nodes: labels that only Calico uses, as JSON (lib/backend/k8s/resources/resources.go)."""
 
@@ -64,8 +64,8 @@ def draft(dump: Dump, mode: Mode = Mode.MULTI_POOL) -> Draft:
     Deterministic for any order of the dump.
     """
     pools, found = read_pools(dump)
-    if len(pools) > MOST_POOLS:
-        found, pools = [rules.too_many_pools(pools[MOST_POOLS].at, len(pools), MOST_POOLS)], []
+    if len(pools) > MOST_CALICO_POOLS:
+        found, pools = [rules.too_many_pools(pools[MOST_CALICO_POOLS].at, len(pools), MOST_CALICO_POOLS)], []
     outside = [pool for pool in pools if not pool.workload]
     held = holdings(dump, outermost(pool.block for pool in outside), _on_request(pools))
     blocks = [claim.block for claim in held.claims]

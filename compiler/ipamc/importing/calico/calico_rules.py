@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.diagnostics import At, Diagnostic, Related, Span, count, error, names, note, warning
 from ipamc.model.dump import Dump, SeenAffinity, SeenBlock
+from ipamc.model.limits import CALICO_PLACES, USERS_SHOWN
 from ipamc.model.selector.selector import Selector
 from ipamc.model.wording import cut, listing, shown
 from ipamc.read.dump.programs import list_at, value_at
@@ -48,9 +49,6 @@ class Borrowed(Struct, frozen=True):
 
 
 ON_REQUEST = "it selects no node, and pods ask for it"
-_FEW = 3  # the most users of addresses in a finding
-_PLACES = 5  # the most places of a finding
-
 BLOCKS = (
     "kubectl get nodes,ippools.crd.projectcalico.org,ipamblocks.crd.projectcalico.org,"
     "blockaffinities.crd.projectcalico.org,ipreservations.crd.projectcalico.org,"
@@ -178,7 +176,7 @@ def no_blocks(at: At, claims: int) -> Diagnostic:
 
 def _further(claims: Iterable[Claim]) -> list[Related]:
     """Return the places of all claims but the first."""
-    return [Related(claim.at, f"{claim.block} of node {claim.node}") for claim in [*claims][1:_PLACES]]
+    return [Related(claim.at, f"{claim.block} of node {claim.node}") for claim in [*claims][1:CALICO_PLACES]]
 
 
 def outside_pools(claims: Sequence[Claim]) -> Diagnostic:
@@ -213,7 +211,7 @@ def being_released(affinities: Sequence[SeenAffinity]) -> Diagnostic:
     """IPC0864: no block is being released while a dump is made."""
     which = [f"{each.block} of {each.host}" for each in affinities]
     text = f"{count(len(affinities), 'block is', 'blocks are')} being released: {names(which)}; reserved"
-    also = [Related(each.at, words) for each, words in zip(affinities, which, strict=True)][1:_PLACES]
+    also = [Related(each.at, words) for each, words in zip(affinities, which, strict=True)][1:CALICO_PLACES]
     way_out = f"{_AGAIN}; or take the CIDR out of reserved when the BlockAffinity is gone"
     return warning("IPC0864", affinities[0].at, text, also=also, help=way_out)
 
@@ -260,8 +258,8 @@ def without_affinity(block: SeenBlock) -> Diagnostic:
 
 
 def _first(texts: Sequence[str]) -> str:
-    more = f" and {len(texts) - _FEW:,} more" if len(texts) > _FEW else ""
-    return f"{', '.join(texts[:_FEW])}{more}"
+    more = f" and {len(texts) - USERS_SHOWN:,} more" if len(texts) > USERS_SHOWN else ""
+    return f"{', '.join(texts[:USERS_SHOWN])}{more}"
 
 
 def borrowed(node: str, uses: Sequence[Borrowed]) -> Diagnostic:
@@ -341,7 +339,7 @@ def overlay(pools: Sequence[CalicoPool]) -> Diagnostic:
     which = names(f"{pool.name} ({pool.overlay})" for pool in pools)
     have = count(len(pools), "pool has", "pools have")
     text = f"{have} an overlay, beside which Cilium cannot route the same blocks: {which}"
-    also = [Related(pool.at, f"pool {pool.name}") for pool in pools[1:_PLACES]]
+    also = [Related(pool.at, f"pool {pool.name}") for pool in pools[1:CALICO_PLACES]]
     way_out = "import into a range that Calico does not use: --distinct CIDR"
     way_out += "; or set ipipMode and vxlanMode to Never, where the network routes the blocks"
     way_out += ", and make the dump again"
