@@ -36,6 +36,7 @@ NO_SERVER_HERE = {
     "IPC0854": "Calico does not run here",
     "IPC0857": "Calico does not run here",
     "IPC0861": "Calico does not run here",
+    "IPC0868": "Calico does not run here",
 }
 """Rules about what a server does that is not among those of these tests, and which."""
 

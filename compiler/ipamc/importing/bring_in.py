@@ -88,19 +88,20 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
     texts = {
         CLUSTER: cluster_text(name, draft, facts, cilium, managed_by),
         POOLS: pools_text(draft.pools) if draft.pools else "",
-        NODES: inventory_text(dump, dump.nodes, wanted, known_blocks(draft, silent=silent)),
+        NODES: inventory_text(dump, dump.nodes, wanted, known_blocks(draft, dump, silent=silent)),
         CILIUM_NODES: evidence_text(dump, draft.mode, draft.blocks),
     }
     files = {path: text for path, text in texts.items() if text}
     return Imported(files=files, draft=draft, findings=tuple(log.diagnostics))
 
 
-def known_blocks(draft: Draft, *, silent: bool) -> KnownBlocks:
+def known_blocks(draft: Draft, dump: Dump, *, silent: bool) -> KnownBlocks:
     """Return the draft's knowledge of nodes' blocks; `silent`: see `KnownBlocks`."""
     given = {node: [block for block, _ in blocks] for node, blocks in draft.blocks.items()}
     sizes = {
         cidr: one.sizes[family] for one in draft.pools for family, some in one.ranges.items() for cidr in some
     }
+    sizes = calico.of_nodes(dump, sizes)
     return KnownBlocks(given=given, sizes=sizes, families=draft.families, silent=silent)
 
 

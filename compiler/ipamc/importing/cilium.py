@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ipamc.importing import import_rules as rules
 from ipamc.importing.draft import Blocks, Draft, DraftPool, ranges_around, usual_size
-from ipamc.importing.facts import Facts
+from ipamc.importing.facts import Facts, askers
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.cilium.flags import parse_cidrs, parse_size
@@ -133,6 +133,7 @@ def _multi_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
     chosen = {config.defaults[_DEFAULT_POOL_KEY]: config for config in choosing}
     general = facts.config.get(_DEFAULT_POOL_KEY, _DEFAULT)
     pools, keys = [], set[str]()
+    asked = {text for _, _, asks in askers(dump) for key, text in asks.items() if key.startswith("ipam.")}
     for pool in dump.pools:
         config = chosen.get(pool.name)
         selector = dict(config.selector) if config and config.selector else None
@@ -147,9 +148,10 @@ def _multi_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
                 ranges={family: some for family, some in pool.cidrs.items() if some and family in sizes},
                 sizes=sizes,
                 selector=selector,
-                disabled=not first,
+                disabled=not first and pool.name not in asked,
                 labels=pool.labels,
                 more={key: spec[key] for key in further if spec.get(key) not in (None, False)},
+                pods_only=not first and pool.name in asked,
                 comment="" if first else "pods ask for it by annotation; ipamc gives no node a block of it",
             )
         )

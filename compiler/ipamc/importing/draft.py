@@ -29,6 +29,7 @@ class DraftPool(Struct, frozen=True, kw_only=True):
     reserved: Mapping[Block, str] = field(default_factory=dict)  # with the reason; "": not known
     unlisted: bool = False
     disabled: bool = False
+    pods_only: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     more: Mapping[str, Any] = field(default_factory=dict)  # further fields of the spec, in written form
     comment: str = ""  # a comment above the pool: its origin

@@ -40,7 +40,9 @@ from ipamc.read.dump.programs import (
     operator_of,
     programs_of,
     texts_of,
+    value_at,
 )
+from ipamc.read.dump.shapes import asked
 from ipamc.read.rules import unreadable
 
 _HELM = "meta.helm.sh/release-name"
@@ -165,6 +167,15 @@ def cidr_of(item: SeenObject, text: str, notes: list[Diagnostic], *, pods: bool 
     odd = [one for one in read_blocks([text])[1] if one.block]
     notes += [unreadable(item.at, f"{item.kind} {item.name}", odd)] if odd else []
     return parse_block(str(odd[0].block) if odd else text, pods=pods)
+
+
+def askers(dump: Dump) -> Iterator[tuple[str, Span, Mapping[str, str]]]:
+    """Yield words, place and annotations of pods and namespaces that ask for a pool or an address."""
+    for pod in dump.pods:
+        if pod.asks and not pod.has_ended:
+            yield f"pod {pod.namespace}/{pod.name}", pod.at, pod.asks
+    for item in dump.of_kind("Namespace"):
+        yield f"namespace {item.name}", item.at, asked(texts_of(value_at(item, "metadata", "annotations")))
 
 
 def _excluded(dump: Dump, controller: Mapping[str, str], notes: list[Diagnostic]) -> Iterator[DraftRange]:

@@ -105,6 +105,7 @@ def _pool(pool: DraftPool) -> Iterator[str]:
         ],
         "unlisted": pool.unlisted,
         "disabled": pool.disabled,
+        "podsOnly": pool.pods_only,
         **pool.more,
     }
     for key, value in fields.items():

@@ -159,9 +159,8 @@ def _known_blocks(cluster: Cluster, dump: Dump, given: Mapping[str, Blocks]) -> 
         for family, part in pool.families.items()
         for cidr in part.ranges
     }
-    return KnownBlocks(
-        given=blocks, sizes=sizes, families=cluster.families, silent=not calico.tells_blocks(dump)
-    )
+    sizes, silent = calico.of_nodes(dump, sizes), not calico.tells_blocks(dump)
+    return KnownBlocks(given=blocks, sizes=sizes, families=cluster.families, silent=silent)
 
 
 def about_nodes(cluster: Cluster, folder: str, dump: Dump) -> Iterator[Diagnostic]:

@@ -83,6 +83,8 @@ class SeenPod(Object, frozen=True, kw_only=True):
     started: str = ""
     """`status.startTime`, RFC 3339 in UTC."""
     deleting: bool = False
+    asks: Mapping[str, str] = {}
+    """The annotations of Calico and Cilium by which it asks for its pool or address."""
     app: str = ""
     """The program, for pods of the control plane and of the pod network: `kube-controller-manager`,
         `kube-apiserver`, `cilium`, `cilium-operator`, `calico-node`; else ""."""

@@ -279,6 +279,7 @@ def _items_of(kube: Kube, item: Listed, system: Collection[str]) -> Iterator[msg
         for found in _chunks(kube, item.resource):
             if item.resource == "pods":
                 pod = _decoded("pods", found, shapes.Pod)
+                pod.metadata.annotations = None  # they may be secrets
                 if pod.spec and pod.metadata.namespace not in system:
                     pod.spec.containers = None
                 fields = {"apiVersion": "v1", "kind": "Pod", **_present(msgspec.to_builtins(pod))}

@@ -13,6 +13,8 @@ from ipamc.model.dump import Dump, SeenAffinity, SeenBlock
 from ipamc.model.limits import CALICO_PLACES, USERS_SHOWN
 from ipamc.model.selector.selector import Selector
 from ipamc.model.wording import cut, listing, shown
+from ipamc.read.dump.programs import list_at, value_at
+from ipamc.read.syntax.document import member
 
 
 class CalicoPool(Struct, frozen=True, kw_only=True):
@@ -46,6 +48,7 @@ class Borrowed(Struct, frozen=True):
     claim: Claim
 
 
+ON_REQUEST = "it selects no node, and pods ask for it"
 BLOCKS = (
     "kubectl get nodes,ippools.crd.projectcalico.org,ipamblocks.crd.projectcalico.org,"
     "blockaffinities.crd.projectcalico.org,ipreservations.crd.projectcalico.org,"
@@ -97,6 +100,39 @@ def pool_is_second(at: At, pool: str, why: str) -> Diagnostic:
     """IPC0846: a node gets its blocks of one pool."""
     way_out = "if it is to serve nodes, narrow the nodeSelector of both pools in ippools.yaml"
     return warning("IPC0846", at, f"pool {pool} is written as disabled: {why}", help=way_out)
+
+
+def on_request(pool: CalicoPool, asked: Iterable[Claim], mode: str, *, lacking: bool = False) -> Diagnostic:
+    """IPC0868: a Calico pool that selects no node is for the pods that ask for it."""
+    have = names(f"{claim.block} of {claim.node}" for claim in asked)
+    if lacking:  # the pool that was written does not reserve these blocks, which Calico has
+        way_out = f"add them to reserved of pool {pool.name}, until no pod of Calico has them"
+        text = f"Calico has blocks of pool {pool.name}, which does not reserve them: {have}"
+        return error("IPC0868", pool.at, text, help=way_out)
+    kept = f"; reserved, because Calico has them: {have}" if have else ""
+    text = f"pool {pool.name} selects no node, and is written as"
+    if mode != "multi-pool":
+        way_out = "pods that ask for it need multi-pool mode: import with --mode multi-pool"
+        return warning("IPC0868", pool.at, f"{text} disabled{kept}", help=way_out)
+    way_out = "when no pod of Calico has them, take them out of reserved in ippools.yaml" if have else ""
+    return note("IPC0868", pool.at, f"{text} podsOnly{kept}", help=way_out)
+
+
+def announced(dump: Dump) -> Iterator[Diagnostic]:
+    """IPC0869: what Calico announces by BGP, Cilium announces."""
+    own = {address_text(*ip) for node in dump.nodes for ip in node.internal_ips}
+    specs = [(item, value_at(item, "spec", "peerIP")) for item in dump.of_kind("BGPPeer")]
+    routers = [(item, ip) for item, ip in specs if ip and ip not in own]
+    if not routers:  # nodes have sessions with one another only, by the mesh or by route reflectors
+        return
+    peers = names(f"{item.name} ({ip}, AS {value_at(item, 'spec', 'asNumber')})" for item, ip in routers)
+    default = value_at(dump.other("BGPConfiguration", "default"), "spec") or {}
+    keys = ("serviceClusterIPs", "serviceExternalIPs", "serviceLoadBalancerIPs")
+    cidrs = names(str(member(entry, "cidr")) for key in keys for entry in list_at(default, key))
+    text = f"Calico announces to {count(len(routers), 'router')}, and nothing in Cilium does yet: {peers}"
+    text += f"; nodes have AS {default.get('asNumber', 64512)}{cidrs and '; services, too: '}{cidrs}"
+    way_out = "before the first node moves write bgp: control-plane and bgpAdvertisements into cluster.yaml"
+    yield note("IPC0869", routers[0][0].at, text, help=f"{way_out}, and the peers as CiliumBGPClusterConfig")
 
 
 def lacks_family(at: At, pool: str, family: int) -> Diagnostic:

@@ -199,6 +199,7 @@ def read_pod(raw: shapes.Pod, item: DumpItem, reader: Reader) -> dump.SeenPod:
         phase=reader.text(status.phase),
         started=reader.text(status.start_time),
         deleting=bool(metadata.deletion_timestamp),
+        asks=shapes.asked(metadata.annotations) or _NOTHING,
         app=app,
         image=reader.text(containers[0].image) if containers else "",
         release=reader.text(release_of(metadata.labels or {})) if app else "",
@@ -211,7 +212,7 @@ def read_pod(raw: shapes.Pod, item: DumpItem, reader: Reader) -> dump.SeenPod:
     )
 
 
-_NO_SPEC, _NO_STATUS = shapes.PodSpec(), shapes.PodStatus()
+_NO_SPEC, _NO_STATUS, _NOTHING = shapes.PodSpec(), shapes.PodStatus(), dict[str, str]()
 
 
 def release_of(labels: Mapping[str, str | None]) -> str:
@@ -281,11 +282,13 @@ OTHERS = frozenset(
         ("apps", "DaemonSet"),
         ("apps", "Deployment"),
         ("", "ConfigMap"),
+        ("", "Namespace"),
         ("networking.k8s.io", "ServiceCIDR"),
         ("networking.k8s.io", "ClusterCIDR"),
         ("networking.x-k8s.io", "ClusterCIDR"),
         ("cilium.io", "CiliumLoadBalancerIPPool"),
         *((group, kind) for group in _CALICO for kind in ("IPPool", "IPReservation")),
+        *((group, kind) for group in _CALICO for kind in ("BGPPeer", "BGPConfiguration")),
         *((group, kind) for group in _CALICO for kind in ("IPAMConfig", "IPAMConfiguration")),
     }
 )
