@@ -19,12 +19,15 @@ from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import Address, Block, OverlapIndex, address_text
 from ipamc.model.cilium.versions import text as version_text
 from ipamc.model.cluster import ManagedBy, Mode, Version
-from ipamc.model.dump import Dump
+from ipamc.model.dump import Dump, SeenObject
 from ipamc.model.evidence import around, waits
 from ipamc.model.node import HOSTNAME, CiliumNode, Node
+from ipamc.model.selector.expression import SelectorError
+from ipamc.model.selector.selector import parse_label_selector
 from ipamc.render.yaml import scalar
 
 CLUSTER, POOLS, NODES, CILIUM_NODES = "cluster.yaml", "ippools.yaml", "nodes.yaml", "ciliumnodes.yaml"
+BGP = "bgp.yaml"
 
 LABELS = (
     "topology.kubernetes.io/region",
@@ -111,6 +114,27 @@ def _pool(pool: DraftPool) -> Iterator[str]:
             yield from ("  reserved:", *(f"  - {flow(entry)}" for entry in value))
         elif value:
             yield f"  {key}: {flow(value)}"
+
+
+def bgp_text(objects: Iterable[SeenObject]) -> str:
+    """Return bgp.yaml: objects of the BGP control plane, without what the apiserver adds."""
+    rows = []
+    for each in objects:
+        metadata = {key: value for key, value in each.value["metadata"].items() if key in {"name", "labels"}}
+        fields = {"kind": each.kind, "metadata": metadata, "spec": each.value.get("spec") or {}}
+        rows.append("".join(f"{key}: {flow(value)}\n" for key, value in fields.items()))
+    return "---\n".join(
+        f"apiVersion: {each.api_version}\n{row}" for each, row in zip(objects, rows, strict=True)
+    )
+
+
+def tested_keys(each: SeenObject) -> Collection[str]:
+    """Return the labels of nodes that an object of the BGP control plane selects by."""
+    spec = each.value.get("spec")
+    try:
+        return parse_label_selector(spec.get("nodeSelector") or {}).keys if isinstance(spec, dict) else ()
+    except SelectorError:
+        return ()
 
 
 def _comment(text: str) -> str:
