@@ -228,7 +228,9 @@ def _of_peers(cluster: Cluster) -> Iterator[tuple[Place, str, list[Related], str
                     fix = "announce IPv6 in a CiliumBGPPeerConfig of peers with an IPv6 address"
                     has = f"peer {peer} of {whose} gets IPv6 over IPv4: routers with Linux reject the routes"
                     yield at / "peerAddress", has, [Related(each.at, "IPv6 is announced here")], fix
-        if cluster.nodes and not any(bgp.selects(group, one) for one in cluster.nodes):
+        if cluster.nodes and not any(
+            group.selector.matches(bgp.labels_of(one), one.name) for one in cluster.nodes
+        ):
             at, has = group.at / "spec" / "nodeSelector", f"{whose} selects no node of the inventory"
             yield at, has, [], "change nodeSelector"
 
@@ -236,8 +238,8 @@ def _of_peers(cluster: Cluster) -> Iterator[tuple[Place, str, list[Related], str
 def not_one_speaker(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0589: one object with peers selects each node."""
     # The CiliumBGPClusterConfig that made a node's CiliumBGPNodeConfig keeps it (upsertNodeConfigs in
-    # operator/pkg/bgp/cluster.go, operator/pkg/bgpv2 up to 1.18). Of policies an agent takes none: it ends its
-    # sessions up to 1.15, and keeps them as they are from 1.16 on (pkg/bgpv1/agent/controller.go).
+    # operator/pkg/bgp/cluster.go, operator/pkg/bgpv2 up to 1.18). Of policies an agent takes none: it ends
+    # its sessions up to 1.15, and keeps them as they are from 1.16 on (pkg/bgpv1/agent/controller.go).
     twice, alone, chosen = defaultdict[tuple[str, ...], list[str]](list), list[str](), bgp.speakers(cluster)
     for node, objects in chosen.items():
         if len(objects) > 1:
@@ -266,7 +268,7 @@ def not_one_speaker(cluster: Cluster) -> Iterator[Diagnostic]:
 
 def override_of_nothing(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0590: a CiliumBGPNodeConfigOverride has the name of a node with a CiliumBGPClusterConfig."""
-    chosen = bgp.speakers(cluster)
+    chosen = bgp.speakers(cluster) if cluster.node_overrides else {}
     for each in cluster.node_overrides:  # upsertNodeConfigs finds one by this name
         if any(isinstance(one, bgp.PeerCluster) for one in chosen.get(each.name, ())):
             continue

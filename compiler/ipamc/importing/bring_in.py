@@ -31,8 +31,7 @@ from ipamc.importing.files import (
     pools_text,
     tested_keys,
 )
-from ipamc.model.bgp import KINDS as BGP_KINDS
-from ipamc.model.bgp import POLICY
+from ipamc.model import bgp
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can
@@ -90,14 +89,14 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
     if not options.managed_by and not facts.managed_by:
         log.add([rules.owner_unknown(facts.config_at or dump.at)])
     managed_by = options.managed_by or facts.managed_by or "helm"
-    objects = [each for each in dump.others if each.kind in BGP_KINDS]
+    objects = [each for each in dump.others if each.kind in bgp.KINDS]
     if not can(cilium, Capability.BGP_PEERING_POLICY):
         log.add(
             rules.bgp_objects_left(
-                [each for each in objects if each.kind == POLICY], "this Cilium does not read them"
+                [each for each in objects if each.kind == bgp.POLICY], "this Cilium does not read them"
             )
         )
-        objects = [each for each in objects if each.kind != POLICY]
+        objects = [each for each in objects if each.kind != bgp.POLICY]
     tested = chain.from_iterable(map(tested_keys, objects))
     wanted = frozenset({*LABELS, *options.labels, *draft.label_keys, *tested})
     texts = {

@@ -102,10 +102,9 @@ def with_peers(cluster: Cluster) -> tuple[Speaker, ...]:
     ), *cluster.peer_clusters
 
 
-def selects(speaker: Speaker, node: Node) -> bool:
-    """Return whether an object selects a node, which has two labels that an inventory may leave out."""
-    labels = {HOSTNAME: node.name, "kubernetes.io/os": "linux", **node.labels}
-    return speaker.selector.matches(labels, node.name)
+def labels_of(node: Node) -> Mapping[str, str]:
+    """Return a node's labels, with two that an inventory may leave out."""
+    return {HOSTNAME: node.name, "kubernetes.io/os": "linux", **node.labels}
 
 
 def speakers(cluster: Cluster) -> Mapping[str, tuple[Speaker, ...]]:
@@ -114,8 +113,9 @@ def speakers(cluster: Cluster) -> Mapping[str, tuple[Speaker, ...]]:
     """
     found, every = {}, with_peers(cluster)
     for node in cluster.nodes:
-        chosen = [each for each in every if selects(each, node)]
-        found[node.name] = tuple([each for each in chosen if isinstance(each, PeeringPolicy)] or chosen)
+        labels, name = labels_of(node), node.name
+        chosen = [each for each in every if each.selector.matches(labels, name)]
+        found[name] = tuple([each for each in chosen if isinstance(each, PeeringPolicy)] or chosen)
     return found
 
 
