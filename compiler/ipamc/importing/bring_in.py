@@ -90,13 +90,10 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
         log.add([rules.owner_unknown(facts.config_at or dump.at)])
     managed_by = options.managed_by or facts.managed_by or "helm"
     objects = [each for each in dump.others if each.kind in bgp.KINDS]
-    if not can(cilium, Capability.BGP_PEERING_POLICY):
-        log.add(
-            rules.bgp_objects_left(
-                [each for each in objects if each.kind == bgp.POLICY], "this Cilium does not read them"
-            )
-        )
-        objects = [each for each in objects if each.kind != bgp.POLICY]
+    left = [each for each in objects if each.kind == bgp.POLICY]
+    if left and not can(cilium, Capability.BGP_PEERING_POLICY):
+        log.add(rules.bgp_objects_left(left, "this Cilium does not read them"))
+        objects = [each for each in objects if each not in left]
     tested = chain.from_iterable(map(tested_keys, objects))
     wanted = frozenset({*LABELS, *options.labels, *draft.label_keys, *tested})
     texts = {

@@ -118,14 +118,13 @@ def _pool(pool: DraftPool) -> Iterator[str]:
 
 def bgp_text(objects: Iterable[SeenObject]) -> str:
     """Return bgp.yaml: objects of the BGP control plane, without what the apiserver adds."""
-    rows = []
+    texts = []
     for each in objects:
-        metadata = {key: value for key, value in each.value["metadata"].items() if key in {"name", "labels"}}
-        fields = {"kind": each.kind, "metadata": metadata, "spec": each.value.get("spec") or {}}
-        rows.append("".join(f"{key}: {flow(value)}\n" for key, value in fields.items()))
-    return "---\n".join(
-        f"apiVersion: {each.api_version}\n{row}" for each, row in zip(objects, rows, strict=True)
-    )
+        given = each.value.get("metadata") or {}
+        metadata = {key: given[key] for key in ("name", "labels") if given.get(key)}
+        texts.append(f"apiVersion: {each.api_version}\nkind: {each.kind}\nmetadata: {flow(metadata)}\n")
+        texts[-1] += f"spec: {flow(each.value.get('spec') or {})}\n"
+    return "---\n".join(texts)
 
 
 def tested_keys(each: SeenObject) -> Collection[str]:

@@ -97,9 +97,8 @@ Speaker = PeeringPolicy | PeerCluster
 
 def with_peers(cluster: Cluster) -> tuple[Speaker, ...]:
     """Return the objects that give nodes peers, policies first."""
-    return *(
-        each for each in cluster.advertisements if isinstance(each, PeeringPolicy)
-    ), *cluster.peer_clusters
+    policies = [each for each in cluster.advertisements if isinstance(each, PeeringPolicy)]
+    return (*policies, *cluster.peer_clusters)
 
 
 def labels_of(node: Node) -> Mapping[str, str]:
