@@ -56,6 +56,7 @@ ELSEWHERE = {
         f"IPC083{number}": "machines are no input: tests/cli/test_import_machines.py"
         for number in range(1, 5)
     },
+    "IPC0591": "a dump is no input: tests/importing/test_bgp.py",
     "IPC0881": "a routing table is no input: tests/read/test_routes.py",
     "IPC0880": "a table is no input: tests/cli/test_import_prefixes.py",
     "IPC0879": "it takes two clusters: tests/cli/test_export.py",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -203,10 +204,20 @@ def test_a_sysdump_whose_items_have_no_kind(home: Home) -> None:
             "top/ciliumnodes-20261122.yaml": typed("CiliumNode", OBJECTS[2:4]),
             "top/cilium-config-configmap-20261122.yaml": yaml.safe_dump(CONFIG),
             "top/cilium-operator-deployment-20261122.yaml": yaml.safe_dump(OPERATOR),
+            **{
+                f"top/{kind.lower()}s-20261122.yaml": typed(
+                    kind, [{"apiVersion": "cilium.io/v2", "metadata": {"name": "n1"}, "spec": {}}]
+                )
+                for kind in ("CiliumBGPClusterConfig", "CiliumBGPNodeConfig", "CiliumBGPNodeConfigOverride")
+            },
         },
     )
-    home.run("import", "lab", "sysdump.zip")
+    assert "IPC0835" not in home.run("import", "lab", "sysdump.zip")
     assert home.file("ipam.lock") == LOCK
+    assert re.findall("kind: (.*)", home.file("bgp.yaml")) == [
+        "CiliumBGPClusterConfig",
+        "CiliumBGPNodeConfigOverride",
+    ]
 
 
 @pytest.mark.parametrize(

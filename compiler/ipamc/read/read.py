@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ipamc.model.assertion import Assertion
-from ipamc.model.bgp import Advertisement, BgpObject, PeerCluster, PeerConfig
+from ipamc.model.bgp import Advertisement, BgpObject, NodeOverride, PeerCluster, PeerConfig
 from ipamc.model.cidr import Range
 from ipamc.model.cluster import AddressSpace, Cluster, Pool
 from ipamc.model.diagnostics import At, Diagnostic, Enough, Findings, Place, Refused, Span
@@ -149,6 +149,7 @@ class Assembly(Struct):
             advertisements=tuple(each for each in objects if isinstance(each, Advertisement)),
             peer_configs=tuple(each for each in objects if isinstance(each, PeerConfig)),
             peer_clusters=tuple(each for each in objects if isinstance(each, PeerCluster)),
+            node_overrides=tuple(each for each in objects if isinstance(each, NodeOverride)),
         )
         asks = [part.ask for pool in whole.pools for part in pool.families.values() if part.ask]
         space = whole.address_space or (asks[0].space if asks else "")

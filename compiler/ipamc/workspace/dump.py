@@ -50,7 +50,7 @@ _WANTED = re.compile(rf"""^[ -]*["']?kind["']?: *["']?({_KINDS})(List)?\b""".enc
 """Matches the kind near the beginning of those documents of a zip that ipamc reads."""
 _NAMED = re.compile(
     r"(k8s-)?(nodes|no|pods|po|services|svc)-|(cilium(nodes|endpoints|nodeconfigs)|cn|cep|cilium-(cm|config))-|"
-    r"cilium-(operator-deploy|daemonset)|"
+    r"cilium(-operator-deploy|-daemonset|bgp(advertisements|clusterconfigs|nodeconfigo|peer))|"
     r"[a-z]*(ippools|clustercidrs|servicecidrs|ipamblocks|blockaffinities|ipreservations)\b"
 ).match
 """Names of typed lists in a zip, whose kind follows the items (cilium-cli, sysdump/constants.go)."""

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ipamc.model import dump
+from ipamc.model import bgp, dump
 from ipamc.model.cidr import Address, Block, CidrError, Odd, no_cidrs, parse_address, read_blocks
 from ipamc.model.cilium.flags import parse_size
 from ipamc.model.diagnostics import At, Diagnostic, Span
@@ -287,6 +287,7 @@ OTHERS = frozenset(
         ("networking.k8s.io", "ClusterCIDR"),
         ("networking.x-k8s.io", "ClusterCIDR"),
         ("cilium.io", "CiliumLoadBalancerIPPool"),
+        *(("cilium.io", kind) for kind in bgp.KINDS),
         *((group, kind) for group in _CALICO for kind in ("IPPool", "IPReservation")),
         *((group, kind) for group in _CALICO for kind in ("BGPPeer", "BGPConfiguration")),
         *((group, kind) for group in _CALICO for kind in ("IPAMConfig", "IPAMConfiguration")),

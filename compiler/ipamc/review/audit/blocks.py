@@ -245,7 +245,7 @@ def _effect(cluster: Cluster) -> str:
 
 def _announced_from(cluster: Cluster) -> str:
     """Return the object whose blocks Cilium announces by BGP: Node, CiliumNode, or "" for none.
-    In multi-pool mode `pools.allocated` of the CiliumNode is announced (check/network.py).
+    In multi-pool mode `pools.allocated` of the CiliumNode is announced (check/bgp.py).
     """
     version, mode = cluster.cilium, cluster.mode
     if cluster.bgp == "metallb" and can(version, Capability.METALLB) and mode.one_block:
