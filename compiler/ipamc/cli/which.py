@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Verb)
-@click.argument("target", metavar="IP|CIDR|NODE|CLUSTER/POOL[,…]")
+@click.argument("target", metavar="IP|CIDR|NODE|CLUSTER/POOL")
 @source_options
 @output_option("text", "json")
 @format_option
@@ -39,8 +39,8 @@ def command(*, target: str, output: str, style: str, **where: Any) -> int:
 
     For an address or a CIDR, shows every line that overlaps it: held, pending, quarantined and released.
     Where there is none, it reads the pools and shows whether the address is free, reserved, excluded or
-    pinned; where blocks follow addresses, the address of the node that has it, listed or not. CLUSTER is a
-    folder, or a name below clusters/; without one, all of them.
+    pinned; where blocks follow addresses, the address of the node that has it, listed or not. A comma
+    separates several. CLUSTER is a folder, or a name below clusters/; without one, all of them.
 
     Examples:
         ipamc which 100.162.224.7  # who has this address, in all clusters below clusters/
