@@ -164,7 +164,8 @@ def compile_cluster(inputs: Inputs) -> Compilation:
         cluster, lock = _load(inputs, log, tests=not inputs.skip_tests)
         if isinstance(cluster, AddressSpace):
             return compile_space(cluster, lock, inputs, log)
-        plan = _plan(cluster, lock, inputs, log)
+        before = inputs.before
+        plan = _plan(cluster, lock, inputs, before, log)
         # The tests in documents of kind Tests.
         phase("testing")
         if plan.cluster.tests:
@@ -178,7 +179,7 @@ def compile_cluster(inputs: Inputs) -> Compilation:
             log.add(network.check_masquerading(plan, others))
         # Plan -> objects by file -> text by file.
         phase("rendering")
-        arranged = arrange(plan, inputs.before, others or ())
+        arranged = arrange(plan, before, others or ())
         files = emit(arranged, inputs.templates)
         # Limits of the apiserver, and errors of templates.
         phase("checking what was rendered")
@@ -212,7 +213,7 @@ def run_tests_only(inputs: Inputs) -> TestRun:
         if isinstance(cluster, AddressSpace):
             plan = _plan_space(cluster, lock, inputs, log)
         else:
-            plan = _plan(cluster, lock, inputs, log)
+            plan = _plan(cluster, lock, inputs, inputs.before, log)
         phase("testing")
         made, found = run.run_tests(plan, inputs.today)
         if len(made) < len(plan.scheme.tests):
@@ -227,9 +228,9 @@ def run_tests_only(inputs: Inputs) -> TestRun:
     return TestRun(results=tuple(located), places=tuple([texts.span(each.test.at) for each in results]))
 
 
-def _plan(cluster: Cluster, lock: Lock, inputs: Inputs, log: Log) -> Plan:
-    """Run the stages up to a plan that may be rendered."""
-    before, consent, today = inputs.before, inputs.consent, inputs.today
+def _plan(cluster: Cluster, lock: Lock, inputs: Inputs, before: Rendered, log: Log) -> Plan:
+    """Run the stages up to a plan that may be rendered. `before` remembers the files that it has read."""
+    consent, today = inputs.consent, inputs.today
     cluster = _with_shared_tests(cluster, inputs, log)
     log.add(check_mode_change(cluster, lock, inputs.lock, before))
     # Node -> its pools in order, with sizes.

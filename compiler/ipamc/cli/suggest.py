@@ -21,6 +21,7 @@ from ipamc.workspace.spaces import is_space, not_space
 
 if TYPE_CHECKING:
     from ipamc.model.cluster import Cluster, Pool
+    from ipamc.model.space import Surveyed
     from ipamc.review.suggest_pool import Given, Member
 
 
@@ -149,11 +150,15 @@ def _read(
         parent = parent_of(folders[0])
         home = f"{parent}/{space}"
         names = {member.cluster.name for member in known}
+        surveyed: Surveyed | None = None
         if is_space(home):
             with problems.of(home):
-                found = space_of(Disk().inputs(home))
+                inputs = Disk().inputs(home)
+                surveyed, found = inputs.surveyed, space_of(inputs)
                 given = found if found.space.pools else None
-        members = {each.cluster for each in survey_members(home, None) if each.space in {"", space}}
+        if surveyed is None:
+            surveyed = survey_members(home, None)
+        members = {each.cluster for each in surveyed if each.space in {"", space}}
         for other in sorted(members - names):
             with problems.of(f"{parent}/{other}"):
                 known.append(member_of(Disk().inputs(f"{parent}/{other}")))
