@@ -6,7 +6,7 @@ Without BGP peers in the input nothing is reported of them: they may be elsewher
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 
 from ipamc.check.multi_pool import needs
@@ -60,6 +60,11 @@ def bgp_objects_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
                 fix = "write apiVersion: cilium.io/v2alpha1" if older else f"write a {bgp.POLICY}"
         if problem:
             yield error("IPC0585", each.at / "kind", problem, also=[cluster.version_here], help=fix)
+
+
+def _places(objects: Iterable[bgp.BgpObject]) -> list[Related]:
+    """Return where objects are, by kind and name."""
+    return [Related(each.at, f"{each.kind} {each.name}") for each in objects]
 
 
 def nothing_advertised(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -118,7 +123,7 @@ def never_advertised(plan: Plan) -> Iterator[Diagnostic]:
     cluster, covered = plan.cluster, dict(plan.cluster.pools_by_name)
     adverts = [(each, advert) for each in cluster.advertisements for advert in each.adverts]
     written = "write bgpAdvertisements: [{name: pods, labels: {advertise: pods}}]"
-    also = [Related(each.at, f"{each.kind} {each.name}") for each in cluster.advertisements[:3]]
+    also = _places(cluster.advertisements[:3])
     for pool in cluster.pools:
         if any(_announces(cluster, each, advert, pool) for each, advert in adverts):
             continue
@@ -191,7 +196,7 @@ def nothing_for_peers(cluster: Cluster) -> Iterator[Diagnostic]:
     labels = "advertisements: {matchLabels: …}"
     families = [each for config in cluster.peer_configs for each in config.families]
     every = {each.family for each in families}
-    also = [Related(each.at, f"{each.kind} {each.name}") for each in adverts[:3]]
+    also = _places(adverts[:3])
     for config, family in product(cluster.peer_configs, cluster.families):
         has = f"{config.kind} {config.name}"
         if not config.families or family not in every:
@@ -254,14 +259,14 @@ def not_one_speaker(cluster: Cluster) -> Iterator[Diagnostic]:
             make, outcome = error, "its agent ends every session"
             if can(cluster.cilium, Capability.BGP_ADVERTISEMENT):
                 outcome = "its agent takes no change, and has no session after its next start"
-        also = [Related(each.at, f"{each.kind} {each.name}") for each in others]
+        also = _places(others)
         fix = "write a nodeSelector in each, so that one alone selects a node"
         at, message = last.at / "spec" / "nodeSelector", f"{has}: {outcome}{and_others(nodes)}"
         yield make("IPC0589", at, message, also=also, help=fix)
     if alone and len(alone) < len(chosen):  # where one selects nobody, IPC0588 says so
         first, *others = bgp.with_peers(cluster)
         message = f"no object with peers selects {names(alone)}"
-        also = [Related(each.at, f"{each.kind} {each.name}") for each in others[:3]]
+        also = _places(others[:3])
         fix = "select them in a nodeSelector; if they have no router, do nothing"
         yield note("IPC0589", first.at / "spec" / "nodeSelector", message, also=also, help=fix)
 
@@ -277,6 +282,6 @@ def override_of_nothing(cluster: Cluster) -> Iterator[Diagnostic]:
                 "no CiliumBGPClusterConfig gives peers to" if each.name in chosen else "the inventory lacks"
             )
             message = f"{each.kind} {each.name} changes nothing: {has_no} node {each.name}"
-            also = [Related(one.at, f"{one.kind} {one.name}") for one in cluster.peer_clusters[:3]]
+            also = _places(cluster.peer_clusters[:3])
             fix = "name it as its node, change a nodeSelector, or remove it"
             yield warning("IPC0590", each.at / "metadata" / "name", message, also=also, help=fix)

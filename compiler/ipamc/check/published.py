@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipamc.check import multi_pool
 from ipamc.lock.file import line_at, mode_of
 from ipamc.lock.file_rules import empty_nodes, keeps_blocks, lost_blocks
-from ipamc.model.address_sets import blocks_over, covers, outermost, shared, subtract
+from ipamc.model.address_sets import blocks_over, covers, outermost, shared, subtract, without
 from ipamc.model.cidr import Block, OverlapIndex, around
 from ipamc.model.cilium.operator_list import Assumed, longest_prefix, operator_lists
 from ipamc.model.cluster import LOCK_MODES, Cluster, Mode, Pool, Scheme
@@ -281,7 +281,7 @@ def _in_part(
                 yield f"the IPv{family} mask was {before.masks[family]} and is {masks[family]}"
         if cut := [block for block in both if block.prefix > before.masks[family]]:
             yield f"{cut[0]} is smaller than a block of /{before.masks[family]}, which the operator gave out"
-        if lost := next((piece for block in old for piece in subtract(block, blocks_over(new, block))), None):
+        if lost := next(iter(without(old, new)), None):
             changed[family] = f"{lost} leaves the list of IPv{family}"
         elif again := next(_filled(old, new), None):
             changed[family] = f"{again} comes back into the list of IPv{family}"

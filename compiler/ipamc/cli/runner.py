@@ -6,7 +6,7 @@ Clusters are independent: a refused one does not keep the others from being writ
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -169,11 +169,11 @@ def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outc
     if spaces and len(spaces) < len(tasks):
         # Clusters have the ranges that spaces give them; what a space refuses of them is not written.
         done = {found.folder: found for found in compile_all(spaces, 1)}
+        errors = [each for one in done.values() for each in one.findings if each.severity is Severity.ERROR]
+        for folder in (task.folder for task in tasks if task.folder not in done):
+            if mine := tuple(each for each in errors if each.at.path.startswith(f"{folder}/")):
+                done[folder] = refused(folder, mine)
         rest = [task for task in tasks if task.folder not in done]
-        for task in rest:
-            if errors := _refused_in(task.folder, done.values()):
-                done[task.folder] = refused(task.folder, errors)
-        rest = [task for task in rest if task.folder not in done]
         done |= {found.folder: found for found in compile_all(rest, processes)}
         return [done[task.folder] for task in tasks]
     folders = [task.folder for task in tasks]
@@ -184,16 +184,6 @@ def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outc
     if tasks and not tasks[0].check:
         write_indexes((path, each.name, lines) for each in found for path, lines in each.index)
     return found
-
-
-def _refused_in(folder: str, spaces: Iterable[Outcome]) -> tuple[Diagnostic, ...]:
-    """Return the errors in the files of a cluster that compiles of address spaces found."""
-    return tuple(
-        finding
-        for space in spaces
-        for finding in space.findings
-        if finding.severity is Severity.ERROR and finding.at.path.startswith(f"{folder}/")
-    )
 
 
 def prepare() -> None:

@@ -55,21 +55,22 @@ def command(*, target: str, output: str, style: str, **where: Any) -> int:
     from ipamc.report import lock_lines as report
 
     source, problems = source_of(**where), Problems()
-    answers: list[LockAnswer | InputAnswer] = []
-    notes: list[str] = []
+    found: dict[LockAnswer | InputAnswer, None] = {}  # in order, each once
+    notes: dict[str, None] = {}
     missing = 0
     for query in map(parse_query, target.split(",")):
         search = _Search(query, source, problems=problems)
         some: list[LockAnswer | InputAnswer] = list(search.holders())
-        of_nodes = [found.line for found in search.found if query.block is None or "/" not in found.line.node]
+        of_nodes = [each.line for each in search.found if query.block is None or "/" not in each.line.node]
         if not of_nodes and query.block:  # a range of a cluster may have it, and no node of the cluster
             with progress("reading the pools"):
                 some += search.unheld(query.block)
         if not any(line.state is not State.RELEASED for line in of_nodes):
             missing += 1
-            notes.append(search.not_held(some))
-        answers += [each for each in some if each not in answers]
-        notes += [each for each in search.notes if each not in notes]
+            notes[search.not_held(some)] = None
+        found |= dict.fromkeys(some)
+        notes |= dict.fromkeys(search.notes)
+    answers = list(found)
     if output == "json":
         head = {"version": report.VERSION, "asked": target, **source.record(), "held": not missing}
         show_record({**head, **report.records(answers)})

@@ -16,7 +16,15 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ipamc.model.address_sets import blocks_over, covers, index_around, lines_over, outermost, subtract
+from ipamc.model.address_sets import (
+    blocks_over,
+    covers,
+    index_around,
+    lines_over,
+    outermost,
+    subtract,
+    without,
+)
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import shown
@@ -119,7 +127,7 @@ def pool_ranges(
     reserved = outermost(cidr.block for cidr in pool.reserved if cidr.block.family == part.family)
     removed = [piece for block in reserved for piece in subtract(block, given.over(block))]
     written = (cidr.block for cidr in part.ranges)
-    wanted = tuple(piece for each in written for piece in subtract(each, blocks_over(removed, each)))
+    wanted = without(written, removed)
     by_address = sorted(wanted)
     whole = {cidr for cidr in published if covers(blocks_over(by_address, cidr), cidr)}
     leaving = [cidr for cidr in published if cidr not in whole]
@@ -134,8 +142,7 @@ def pool_ranges(
         and index_around(ranges, obstacle.cidr) is not None
     }
     stays = tuple(cidr for cidr in published if cidr in whole or cidr in remnants)
-    staying = outermost(stays)
-    new = (piece for block in wanted for piece in subtract(block, blocks_over(staying, block)))
+    new = without(wanted, stays)
     return PoolRanges(
         cidrs=(*stays, *(piece for piece in new if piece.prefix <= part.block_size or given.over(piece))),
         leaving=tuple(cidr for cidr in leaving if cidr not in remnants),

@@ -31,7 +31,7 @@ from itertools import chain
 from msgspec import Struct
 
 from ipamc.lock.file import load
-from ipamc.model.address_sets import aggregated, blocks_over, index_around, outermost, subtract
+from ipamc.model.address_sets import aggregated, blocks_over, index_around, outermost, without
 from ipamc.model.cidr import BITS, NEVER_PODS, Block, around, parse_block
 from ipamc.model.cluster import AddressSpace, Cluster, Pool
 from ipamc.model.diagnostics import Log, Refused
@@ -174,7 +174,7 @@ def suggest(
     excluded = [block for member in members for block in _excluded(member, members, cluster)]
     busy = outermost([*used, *excluded, *NEVER_PODS])
     searched = outermost(area.block for area in areas if area.block.family == family)
-    holes = [hole for area in searched for hole in subtract(area, blocks_over(busy, area))]
+    holes = without(searched, busy)
     homes = [home for home in _homes(members, cluster, wish) if home.ranges]
     native = native_limit(cluster, family) if cluster else None
     ranked = [_ranked(hole, wish.size, homes, native) for hole in holes if hole.prefix <= wish.size]

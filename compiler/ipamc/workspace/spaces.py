@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from ipamc.lock.file import mode_of
+from ipamc.model.cluster import SpaceMode
 from ipamc.read import space_index
 from ipamc.read.parts import INDEX
 from ipamc.workspace import disk, safe_read
@@ -25,7 +26,7 @@ _document = re.compile(rb"kind[\"']?\s*:[^#\n]*AddressSpace").search  # matches 
 def of_space(lock: bytes | None, sources: Mapping[str, bytes]) -> bool:
     """Return whether a lock belongs to an address space; without a lock, whether a document does."""
     if lock:
-        return mode_of(lock) == "address-space"
+        return mode_of(lock) == SpaceMode.SPACE
     return any(map(_document, sources.values()))
 
 

@@ -26,7 +26,7 @@ from itertools import chain
 
 from msgspec import Struct
 
-from ipamc.model.address_sets import blocks_over, index_around, outermost, subtract
+from ipamc.model.address_sets import blocks_over, index_around, outermost, subtract, without
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.cilium.flags import parse_cidrs, parse_size
 from ipamc.model.cluster import Cluster, Pool
@@ -122,8 +122,7 @@ def operator_lists(cluster: Cluster, lines: Sequence[Line], masks: Mapping[int, 
     gone = outermost(_not_booked(cluster, lines, lists, masks))
     for family, blocks in lists.items():
         if any(blocks_over(gone, block) for block in blocks):
-            pieces = [piece for block in blocks for piece in subtract(block, blocks_over(gone, block))]
-            lists[family] = _useful(pieces, masks[family])
+            lists[family] = _useful(without(blocks, gone), masks[family])
         if not lists[family]:
             lists[family] = tuple(Block(family, block.first, BITS[family]) for _, block in ranges[family][:1])
     return lists
