@@ -13,6 +13,7 @@ from ipamc.assertions import run
 from ipamc.check import address_space, admission, check, check_plan, network
 from ipamc.check.capacity import config_map_too_large, nearly_full
 from ipamc.check.drift import pin_not_held
+from ipamc.check.evidence import with_cilium_alone
 from ipamc.check.pools import check_ranges
 from ipamc.check.published import check_adopt, check_mode_change, check_published, check_waiting
 from ipamc.check.published_ranges import check_published_ranges
@@ -149,6 +150,9 @@ def _load(inputs: Inputs, log: Log, *, tests: bool) -> tuple[AddressSpace | Clus
     # What earlier compiles promised.
     phase("reading the lock")
     lock, found = load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered)
+    if isinstance(cluster, Cluster):
+        # Nodes as kubectl prints them: without Cilium they get no block.
+        cluster = log.keep(with_cilium_alone(cluster, lock))
     # Pools are disjoint, and the versions support what the cluster needs.
     about = check(cluster) if isinstance(cluster, Cluster) else check_ranges(cluster.pools)
     log.add((*about, *found))
