@@ -13,11 +13,10 @@ from ipamc.assertions import run
 from ipamc.check import address_space, admission, check, check_plan, network
 from ipamc.check.capacity import config_map_too_large, nearly_full
 from ipamc.check.drift import pin_not_held
-from ipamc.check.evidence import with_cilium_alone
 from ipamc.check.pools import check_ranges
 from ipamc.check.published import check_adopt, check_mode_change, check_published, check_waiting
 from ipamc.check.published_ranges import check_published_ranges
-from ipamc.check.selection import check_selection
+from ipamc.check.selection import check_selection, with_cilium_alone
 from ipamc.lock.file import dumps, load, mode_of
 from ipamc.model.assertion import Assertion
 from ipamc.model.cilium.versions import taken_for

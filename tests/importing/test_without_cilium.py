@@ -291,6 +291,20 @@ def test_a_move_from_calico_drains_no_node_without_cilium(home: Home) -> None:
     assert "nodes.yaml: unchanged" in again
 
 
+@pytest.mark.parametrize("to", [(), ("--to", "distinct")])
+def test_a_move_from_calico_drains_no_node_of_an_older_inventory(to: tuple[str, ...], home: Home) -> None:
+    """It holds a block, because an older version imported it; its labels tell that it runs no Cilium."""
+    home.imports(CALICO[0], node("n2"), *CALICO[3:5], calico("d", "10.10.0.192/26", "n2", "x"))
+    assert "n2" in home.run("runbook", "lab", "--change", "calico", *to)
+    nodes = home.lab / "nodes.yaml"
+    nodes.write_text(
+        nodes.read_text().replace("uid: uid-n2", "uid: uid-n2, labels: {kubernetes.io/os: windows}")
+    )
+    steps = home.run("runbook", "lab", "--change", "calico", *to)
+    assert "n1" in steps
+    assert "n2" not in steps
+
+
 def test_while_nodes_move_from_calico_a_daemon_set_tells_nothing() -> None:
     """The nodes that it does not select yet are those that move next."""
     nodes = [node("n1", migrated="true"), node("n2"), living.agent("n1", "v1.18.5")]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
-
-from msgspec.structs import replace
 
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import index_around, outermost
@@ -14,25 +12,12 @@ from ipamc.model.cidr import Block, address_text
 from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can
 from ipamc.model.cluster import Cluster, Mode, Scheme
-from ipamc.model.diagnostics import (
-    Diagnostic,
-    Related,
-    Span,
-    and_others,
-    count,
-    error,
-    names,
-    note,
-    several,
-    warning,
-)
-from ipamc.model.dump import Dump
+from ipamc.model.diagnostics import Diagnostic, Related, Span, and_others, error, names, several, warning
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.node import CiliumNode, Node
 from ipamc.model.ownership import Ownership, OwnershipRules
 from ipamc.model.plan import NodeState, ShownBlock
-from ipamc.model.without_cilium import with_cilium, without_cilium
 
 PAIRS = 4
 """The most nodes of one finding of which both places are listed."""
@@ -123,36 +108,6 @@ def block_unknown(
     adopt = f"to take over what the addresses tell: {lock} --adopt-pods all; " if inferred else ""
     none = f"if they have no pods of Cilium's yet: {lock} --no-pods all, or NODE for each"
     yield error("IPC0434", first.at, message, help=f"{_add_to_input(cluster, first, dumped)}{adopt}{none}")
-
-
-def with_cilium_alone(cluster: Cluster, lock: Lock) -> tuple[Cluster, list[Diagnostic]]:
-    """Return a cluster without the Nodes that run no Cilium, and what is said about them.
-    Entries of an inventory stay, because an import has judged them, and so does a Node that has a block.
-    """
-    live = tuple([node for node in cluster.nodes if node.live])
-    dump = Dump(files=(), nodes=live, cilium_nodes=cluster.cilium_nodes)
-    reasons = without_cilium(dump, cluster.runs_on)
-    if not reasons:
-        return cluster, []
-    held = {line.node for line in lock.lines if line.in_use}
-    apart = with_cilium(dump, reasons, held.union(shown.node for shown in Evidence(cluster).every())).apart
-    gone = {node.name for node in apart}
-    kept = tuple(node for node in cluster.nodes if node.name not in gone)
-    return replace(cluster, nodes=kept), list(left_out(apart, reasons))
-
-
-def left_out(apart: Sequence[Node], reasons: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """IPC0836: every node of the cluster runs Cilium."""
-    by_reason: dict[str, list[str]] = {}
-    for node in apart:
-        by_reason.setdefault(reasons[node.name], []).append(node.name)
-    if by_reason:
-        whys = (f"{why}: {count(len(some), 'node')} ({names(some)})" for why, some in by_reason.items())
-        each = "node that does not run Cilium is", "nodes that do not run Cilium are"
-        text = f"{count(len(apart), *each)} left out; {'; '.join(whys)}"
-        say = "if one runs it, say in cluster.yaml which nodes do"
-        way_out = f"{say}: ipamc explain Cluster.spec.cilium.nodeSelector"
-        yield note("IPC0836", apart[0].at, text, help=way_out)
 
 
 def _add_to_input(cluster: Scheme, node: Node, dumped: Collection[str]) -> str:

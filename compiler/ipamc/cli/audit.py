@@ -81,7 +81,7 @@ def audited(
     """Return the findings of an audit, located, in order of place.
     Raises Refused, EnvironmentFailure, OSError.
     """
-    from ipamc.check.evidence import left_out
+    from ipamc.check.selection import left_out
     from ipamc.model.gc_pause import paused_collector
     from ipamc.model.without_cilium import with_cilium, without_cilium
     from ipamc.read.locate import locate

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.check.evidence import left_out
+from ipamc.check.selection import left_out
 from ipamc.importing import calico
 from ipamc.importing import import_rules as rules
 from ipamc.importing.draft import Blocks, PoolRange

@@ -125,7 +125,7 @@ def read_live_node(raw: shapes.Node, item: DumpItem, reader: Reader) -> Node:
         kubelet=reader.text(info.kubelet_version),
         unschedulable=bool(spec.unschedulable),
         system=reader.text(info.operating_system),
-        taints=tuple([f"{taint.key}={taint.value or ''}" for taint in spec.taints or ()]),
+        taints=tuple([f"{taint.get('key')}={taint.get('value') or ''}" for taint in spec.taints or ()]),
         created=raw.metadata.creation_timestamp or "",
     )
 

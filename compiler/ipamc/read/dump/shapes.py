@@ -43,17 +43,12 @@ class NodeStatus(nodes.RawStatus):
     node_info: NodeInfo | None = None
 
 
-class _Taint(Foreign):
-    key: str | None = None
-    value: str | None = None
-
-
 class NodeSpec(nodes.RawSpec):
     """`spec` of a Node."""
 
     provider_id: str | None = field(name="providerID", default=None)
     unschedulable: bool | None = None
-    taints: list[_Taint] | None = None
+    taints: list[dict[str, Any]] | None = None
 
 
 class Node(nodes.RawNode):
