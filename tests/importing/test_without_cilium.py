@@ -305,6 +305,21 @@ def test_a_move_from_calico_drains_no_node_of_an_older_inventory(to: tuple[str, 
     assert "n2" not in steps
 
 
+def test_while_the_runbook_moves_nodes_from_calico_none_is_left_out(home: Home) -> None:
+    """It installs agents on labelled nodes alone: one moved, and a refresh and an audit know the others as before."""
+    key = "io.cilium.migration/cilium-default"
+    home.imports(CALICO[0], node("n2"), *CALICO[3:5], calico("d", "10.10.0.192/26", "n2", "x"))
+    moved = dumps.node("n1", labels={**LINUX, key: "true"})
+    seen = dumps.cilium_node("n1", allocated={"main.n1": ["10.10.0.0/26"]})
+    agents = [living.agent("n1", "v1.18.5"), daemon_set(nodeSelector={**LINUX, key: "true"})]
+    home.dump(
+        moved, node("n2"), node("n3"), seen, *agents, *CALICO[3:5], calico("d", "10.10.0.192/26", "n2", "x")
+    )
+    said = home.refresh()
+    assert "IPC083" not in said.replace("IPC0835", "")
+    assert "1 node joined (n3), 0 nodes left" in said
+
+
 def test_while_nodes_move_from_calico_a_daemon_set_tells_nothing() -> None:
     """The nodes that it does not select yet are those that move next."""
     nodes = [node("n1", migrated="true"), node("n2"), living.agent("n1", "v1.18.5")]

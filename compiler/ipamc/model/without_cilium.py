@@ -28,6 +28,8 @@ _LABELS = {
 _TAINTS = ("virtual-kubelet.io/provider=", "eks.amazonaws.com/compute-type=fargate")
 """virtual-kubelet: DefaultTaintKey, with any value (cmd/virtual-kubelet/internal/commands/root/opts.go)."""
 
+_MOVED = "io.cilium.migration/"  # the label of nodes that moved, in Cilium's guide and in our runbook
+
 
 def without_cilium(dump: Dump, runs_on: Selector | None = None) -> dict[str, str]:
     """Return the nodes on which Cilium does not run, each with the reason. O(nodes and pods).
@@ -67,26 +69,27 @@ def _label(node: Node) -> str:
 
 def _agents(dump: Dump) -> Iterator[Callable[[Node], str]]:
     """Yield what the DaemonSet of agents and their pods tell, if any.
-    Nothing while Calico gives blocks, and Cilium none yet: a node without an agent may be the next to move.
-    The DaemonSet counts if it selects any node. A pod is missing where the Node is Ready without it, and was
-    there SLACK before the dump's end.
+    Nothing while nodes move from Calico, because one without an agent may be the next: Cilium gave no block
+    yet, or the DaemonSet selects by the label of those that have moved. It counts if it selects any node.
+    A pod is missing where the Node is Ready without it, and was there SLACK before the dump's end.
     """
+    workload = dump.other("DaemonSet", AGENT)
+    selectors = selectors_of(workload)[0] if workload else []
+    moving = any(key.startswith(_MOVED) for each in selectors for key in each.keys)
     calico = dump.calico_blocks or dump.affinities or dump.of_kind("IPPool")
-    if calico and not any(seen.blocks or seen.allocated for seen in dump.cilium_nodes):
+    if moving or (calico and not any(seen.blocks or seen.allocated for seen in dump.cilium_nodes)):
         return
     pods = {pod.node for pod in dump.pods if pod.app == AGENT}
-    if workload := dump.other("DaemonSet", AGENT):
-        selectors, _ = selectors_of(workload)
-        name = f"the selector of DaemonSet {workload.namespace}/{AGENT}"
 
-        def unselected(node: Node) -> str:
-            # Each kubelet sets these labels: a dump without them was cut.
-            labels = {**dict.fromkeys(_OS, node.system or "linux"), **node.labels}
-            text = next((text for text, one in selectors if not one.matches(labels, node.name)), "")
-            return f"{name} ({text}) does not select it" if text and node.name not in pods else ""
+    def unselected(node: Node) -> str:
+        # Each kubelet sets the labels of the OS: a dump without them was cut.
+        labels = {**dict.fromkeys(_OS, node.system or "linux"), **node.labels}
+        fails = [each.canonical for each in selectors if not each.matches(labels, node.name)]
+        name = f"{workload.namespace}/{AGENT}" if workload and fails and node.name not in pods else ""
+        return f"the selector of DaemonSet {name} ({fails[0]}) does not select it" if name else ""
 
-        if not all(map(unselected, dump.nodes)):
-            yield unselected
+    if not all(map(unselected, dump.nodes)):
+        yield unselected
     number, before = len(pods & dump.nodes_by_name.keys()), dump.before(SLACK)
     do = f"{number:,} other {'node' if number == 1 else 'nodes'} one does"
     old = {node.name for node in dump.nodes if node.ready and "" < node.created < before}
@@ -94,22 +97,20 @@ def _agents(dump: Dump) -> Iterator[Callable[[Node], str]]:
         yield lambda node: f"no agent pod of Cilium runs on it, and on {do}" if node.name in lacks else ""
 
 
-def selectors_of(workload: SeenObject) -> tuple[list[tuple[str, Selector]], list[str]]:
-    """Return the selectors of nodes in a workload's pod template, with their texts, and what is wrong there.
+def selectors_of(workload: SeenObject) -> tuple[list[Selector], list[str]]:
+    """Return the selectors of nodes in a workload's pod template, and what is wrong with them.
     All must match: `nodeSelector`, and the required terms (component-helpers, scheduling/corev1/nodeaffinity,
     GetRequiredNodeAffinity).
     """
     spec = _at(workload.value, "spec", "template", "spec")
-    labels = _at(spec, "nodeSelector") or {}
+    labels = {"matchLabels": _at(spec, "nodeSelector") or {}}
     terms = _at(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
-    found, odd = list[tuple[str, Selector]](), list[str]()
-    for parse, value in ((parse_label_selector, {"matchLabels": labels}), (parse_node_selector, terms)):
+    found, odd = list[Selector](), list[str]()
+    for parse, value in ((parse_label_selector, labels), (parse_node_selector, terms)):
         try:
-            selector = None if value is None else parse(value)
+            found += [] if value is None else [parse(value)]
         except SelectorError as problem:
             odd.append(f"a selector of nodes: {problem}")
-        else:
-            found += [(selector.canonical, selector)] if selector else []
     return found, odd
 
 
