@@ -162,17 +162,16 @@ def with_cilium_alone(cluster: Cluster, lock: Lock) -> tuple[Cluster, list[Diagn
     """Return a cluster without the Nodes that run no Cilium, and what is said about them.
     Entries of an inventory stay, because an import has judged them, and so does a Node that has a block.
     """
-    live = tuple([node for node in cluster.nodes if node.live])
-    dump = Dump(files=(), nodes=live, cilium_nodes=cluster.cilium_nodes)
-    if not (reasons := without_cilium(dump, cluster.runs_on)):
+    if not any(node.live for node in cluster.nodes):
         return cluster, []
-    kept = {line.node for line in lock.lines if line.in_use} | {
+    dump = Dump(files=(), nodes=cluster.nodes, cilium_nodes=cluster.cilium_nodes)
+    reasons = without_cilium(dump, cluster.runs_on)
+    kept = {node.name for node in cluster.nodes if not node.live}
+    kept |= {line.node for line in lock.lines if line.in_use} | {
         each.node for each in Evidence(cluster).every()
     }
-    apart = with_cilium(dump, reasons, kept).apart
-    gone = {node.name for node in apart}
-    nodes = tuple([node for node in cluster.nodes if node.name not in gone])
-    return replace(cluster, nodes=nodes), list(left_out(apart, reasons))
+    dump = with_cilium(dump, reasons, kept)
+    return replace(cluster, nodes=dump.nodes), list(left_out(dump.apart, reasons))
 
 
 def left_out(apart: Sequence[Node], reasons: Mapping[str, str]) -> Iterator[Diagnostic]:
