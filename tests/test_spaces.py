@@ -409,6 +409,18 @@ def test_a_space_is_told_of_in_ranges(run: Run, tmp_path: Path) -> None:
     assert "restore the folders of their clusters, and `from` in their pools" in said
 
 
+def test_a_range_that_moved_is_settled_and_no_machine_is_drained_for_it(run: Run, tmp_path: Path) -> None:
+    """The name of a range is no name of a node: no step of kubectl is for it."""
+    assert run("lock", "fabric", "--renumber", "a/pods")[0] == 0
+    assert run("compile", "fabric")[0] == 0
+    commit(tmp_path)
+    assert run("lock", "fabric", "--settle", "a/pods")[0] == 0
+    code, said = run("plan", "fabric", "--base", "HEAD")
+    assert code == 0
+    assert "1 renumbered" in said
+    assert "kubectl" not in said
+
+
 def test_why_tells_which_level_gave_a_range(run: Run, tmp_path: Path) -> None:
     levels = '  levels: [{name: eu, clusterSelector: region == "eu", ipv4: {cidrs: [10.8.0.0/13]}}]\n'
     write(tmp_path, "fabric/space.yaml", SPACE + levels)

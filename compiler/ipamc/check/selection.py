@@ -12,6 +12,7 @@ from ipamc.model.cluster import Cluster, Pool, Scheme
 from ipamc.model.diagnostics import Diagnostic, Place, count, names, note, warning
 from ipamc.model.dump import Dump
 from ipamc.model.evidence import Evidence
+from ipamc.model.limits import MOST_COMPARED_WORDS
 from ipamc.model.lock import Lock
 from ipamc.model.node import Node
 from ipamc.model.plan import Want
@@ -19,9 +20,6 @@ from ipamc.model.pool_words import no_new_blocks
 from ipamc.model.selector.selector import Selector
 from ipamc.model.without_cilium import with_cilium, without_cilium
 from ipamc.model.wording import listing, nearest, shown
-
-MOST_COMPARISONS = 20_000
-"""The most comparisons of words to find similar ones: they take a tenth of a second."""
 
 
 class PlacedSelector(Struct, frozen=True):
@@ -62,7 +60,7 @@ def check_selection(cluster: Scheme, wants: Sequence[Want]) -> Iterator[Diagnost
     found: dict[object, Testers | None] = {}
     for key in sorted(missing):
         near = ""
-        if len(missing) * len(known) <= MOST_COMPARISONS:
+        if len(missing) * len(known) <= MOST_COMPARED_WORDS:
             # The key that was probably meant: the most similar, or the only one with another prefix.
             same_name = [other for other in known if other.rpartition("/")[2] == key.rpartition("/")[2]]
             label = key.removeprefix("metadata.labels.")
@@ -132,7 +130,7 @@ def selects_no_node(pools: Sequence[Pool], nodes: Sequence[Node]) -> Iterator[Di
         for number, some in wanted.items()
     }
     tested = [(key, values) for some in absent.values() for key, values in some.items()]
-    few = sum(len(values) * len(present[key]) for key, values in tested) <= MOST_COMPARISONS
+    few = sum(len(values) * len(present[key]) for key, values in tested) <= MOST_COMPARED_WORDS
     there = {key: f"nodes have {key}={names(found)}; " for key, found in present.items()}
     said: dict[int, tuple[str, str]] = {}
     for number, some in absent.items():

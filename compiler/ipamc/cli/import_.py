@@ -16,6 +16,7 @@ from ipamc.cli.findings import format_option, print_findings
 from ipamc.cli.init import first_files, new_folder, prepare
 from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import Diagnostic, Log, Refused, count, names
+from ipamc.model.limits import DUMP_SLACK
 from ipamc.model.progress import phase
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import find, name_of
@@ -214,7 +215,6 @@ def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> 
 def _refresh(cluster: str, files: Sequence[str], labels: Sequence[str], style: str, *, rebuilt: bool) -> int:
     from ipamc.importing import refresh as anew
     from ipamc.importing.refresh import Past, refresh
-    from ipamc.model.dump import SLACK
     from ipamc.read.locate import locate
     from ipamc.read.read import read
     from ipamc.workspace.revision import last_change
@@ -231,7 +231,7 @@ def _refresh(cluster: str, files: Sequence[str], labels: Sequence[str], style: s
             dump, without = anew.of_cilium(there, dump, inputs.lock, inputs.lock_path)
             written = (path.removeprefix(f"{folder}/") for path in anew.inventories(there, folder))
             second = last_change(folder, *written)
-            past = Past() if second is None else Past(committed=utc(second), limit=utc(second - SLACK))
+            past = Past() if second is None else Past(committed=utc(second), limit=utc(second - DUMP_SLACK))
             texts = refresh(there, folder, dump, past, sources=sources, labels=labels, rebuilt=rebuilt)
     except Refused as refused:
         raise Refused(locate(refused.diagnostics, sources)) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from operator import attrgetter
@@ -39,7 +40,9 @@ from ipamc.read.dump.programs import (
     operator_of,
     programs_of,
     texts_of,
+    value_at,
 )
+from ipamc.read.dump.shapes import asked
 from ipamc.read.rules import unreadable
 
 _HELM = "meta.helm.sh/release-name"
@@ -75,6 +78,16 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
         """Return `cni-chaining-mode` if another plugin gives pods their addresses; "": Cilium does."""
         mode = self.config.get("cni-chaining-mode", "")
         return "" if mode in {"none", "portmap"} else mode
+
+    @property
+    def mesh(self) -> Mapping[str, int | str]:
+        """Return the cluster's id in ClusterMesh, and its name there; empty for a cluster of none.
+        Cilium's default is id 0 with the name "default" (pkg/clustermesh/types/option.go).
+        """
+        number, name = self.config.get("cluster-id", ""), self.config.get("cluster-name", "")
+        if not re.fullmatch(r"[1-9][0-9]{0,2}", number) or int(number) not in range(512):
+            return {}
+        return {"clusterID": int(number), **({"clusterName": name} if name else {})}
 
     @property
     def routing_mode(self) -> RoutingMode | None:
@@ -154,6 +167,15 @@ def cidr_of(item: SeenObject, text: str, notes: list[Diagnostic], *, pods: bool 
     odd = [one for one in read_blocks([text])[1] if one.block]
     notes += [unreadable(item.at, f"{item.kind} {item.name}", odd)] if odd else []
     return parse_block(str(odd[0].block) if odd else text, pods=pods)
+
+
+def askers(dump: Dump) -> Iterator[tuple[str, Span, Mapping[str, str]]]:
+    """Yield words, place and annotations of pods and namespaces that ask for a pool or an address."""
+    for pod in dump.pods:
+        if pod.asks and not pod.has_ended:
+            yield f"pod {pod.namespace}/{pod.name}", pod.at, pod.asks
+    for item in dump.of_kind("Namespace"):
+        yield f"namespace {item.name}", item.at, asked(texts_of(value_at(item, "metadata", "annotations")))
 
 
 def _excluded(dump: Dump, controller: Mapping[str, str], notes: list[Diagnostic]) -> Iterator[DraftRange]:

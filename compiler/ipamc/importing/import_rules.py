@@ -8,7 +8,7 @@ from ipamc.importing.draft import DraftRange, PoolRange
 from ipamc.model.address_sets import outermost
 from ipamc.model.cidr import Block, around
 from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, names, note, several, warning
-from ipamc.model.dump import Dump, Scalar
+from ipamc.model.dump import Dump, Scalar, SeenObject
 from ipamc.model.node import Node
 from ipamc.model.wording import listing, shown, typed
 from ipamc.read.dump.machines import COMMAND as MACHINES
@@ -291,3 +291,11 @@ def cluster_cidrs_overlap(at: At, name: str, ranges: Sequence[Block]) -> Diagnos
     text = f"{listing(map(str, ranges))} of ClusterCIDR {name} overlaps one that comes before it"
     way_out = "look at the ranges in ippools.yaml before the first compile is merged"
     return warning("IPC0827", at, text, help=way_out)
+
+
+def bgp_objects_left(objects: Sequence[SeenObject], why: str) -> Iterator[Diagnostic]:
+    """IPC0591: the objects of the BGP control plane in a dump are those of the cluster's folder."""
+    if objects:
+        text = f"not in the cluster's folder: {names(f'{each.kind} {each.name}' for each in objects)}: {why}"
+        way_out = "write those that are in use into bgp.yaml there; remove the others from the cluster"
+        yield note("IPC0591", objects[0].at, text, help=way_out)

@@ -26,6 +26,7 @@ from ipamc.importing.files import (
     planned_fields,
 )
 from ipamc.lock.file import parse
+from ipamc.model import bgp
 from ipamc.model.cidr import address_text
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import At, Diagnostic, Log
@@ -163,7 +164,7 @@ def _wanted(cluster: Cluster, labels: Sequence[str]) -> frozenset[str]:
     # A host name is kept if it differs from the node's name; other host names only if a selector tests them.
     kept = {key for node in cluster.nodes for key in node.labels} - {HOSTNAME}
     selectors = [each.selector for pool in cluster.pools for each in pool.block_sizes]
-    selectors += [pool.selector for pool in cluster.pools]
+    selectors += [each.selector for each in (*cluster.pools, *bgp.with_peers(cluster))]
     tested = {key for selector in selectors for key in find_keys(selector.source)}
     return frozenset({*LABELS, *labels, *kept, *tested})
 
@@ -180,9 +181,8 @@ def _known_blocks(cluster: Cluster, dump: Dump, given: Mapping[str, Blocks]) -> 
         for family, part in pool.families.items()
         for cidr in part.ranges
     }
-    return KnownBlocks(
-        given=blocks, sizes=sizes, families=cluster.families, silent=not calico.tells_blocks(dump)
-    )
+    sizes, silent = calico.of_nodes(dump, sizes), not calico.tells_blocks(dump)
+    return KnownBlocks(given=blocks, sizes=sizes, families=cluster.families, silent=silent)
 
 
 def about_nodes(cluster: Cluster, folder: str, dump: Dump) -> Iterator[Diagnostic]:
@@ -192,6 +192,10 @@ def about_nodes(cluster: Cluster, folder: str, dump: Dump) -> Iterator[Diagnosti
     shown = [(node, {block.family for block in blocks}) for node, blocks in given if blocks]
     if lacks := [f"{node} (IPv{family})" for node, its in shown for family in every if family not in its]:
         yield rules.without_block(dump.at, lacks, None)
+    ours = (cluster.advertisements, cluster.peer_configs, cluster.peer_clusters, cluster.node_overrides)
+    known = {(each.kind, each.name) for some in ours for each in some}
+    new = [each for each in dump.others if each.kind in bgp.KINDS and (each.kind, each.name) not in known]
+    yield from rules.bgp_objects_left(new, "they are not checked")
     gone: dict[str, list[Node]] = {}
     for node in cluster.nodes:
         if not (node.planned or node.uid or node.name in dump.nodes_by_name):

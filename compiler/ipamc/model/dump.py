@@ -21,9 +21,6 @@ from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Span
 from ipamc.model.node import CiliumNode, Node
 
-SLACK = 600
-"""Seconds by which a dump may be older than a commit: kubelets write each five minutes; clocks differ."""
-
 
 class Object(msgspec.Struct, frozen=True, kw_only=True):
     """The common fields of a dump's objects, except Node and CiliumNode, which are values of a compile."""
@@ -87,6 +84,8 @@ class SeenPod(Object, frozen=True, kw_only=True):
     started: str = ""
     """`status.startTime`, RFC 3339 in UTC."""
     deleting: bool = False
+    asks: Mapping[str, str] = {}
+    """The annotations of Calico and Cilium by which it asks for its pool or address."""
     app: str = ""
     """The program, for pods of the control plane and of the pod network: `kube-controller-manager`,
         `kube-apiserver`, `cilium`, `cilium-operator`, `calico-node`; else ""."""

@@ -14,7 +14,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from ipamc.model.cilium.operator_list import AGENT
-from ipamc.model.dump import SLACK, Dump, SeenObject
+from ipamc.model.dump import Dump, SeenObject
+from ipamc.model.limits import DUMP_SLACK
 from ipamc.model.node import Node
 from ipamc.model.selector.expression import SelectorError
 from ipamc.model.selector.selector import Selector, parse_label_selector, parse_node_selector
@@ -71,7 +72,7 @@ def _agents(dump: Dump) -> Iterator[Callable[[Node], str]]:
     """Yield what the DaemonSet of agents and their pods tell, if any.
     Nothing while nodes move from Calico, because one without an agent may be the next: Cilium gave no block
     yet, or the DaemonSet selects by the label of those that have moved. It counts if it selects any node.
-    A pod is missing where the Node is Ready without it, and was there SLACK before the dump's end.
+    A pod is missing where the Node is Ready without it, and was there DUMP_SLACK before the dump's end.
     """
     workload = dump.other("DaemonSet", AGENT)
     selectors = selectors_of(workload)[0] if workload else []
@@ -90,7 +91,7 @@ def _agents(dump: Dump) -> Iterator[Callable[[Node], str]]:
 
     if not all(map(unselected, dump.nodes)):
         yield unselected
-    number, before = len(pods & dump.nodes_by_name.keys()), dump.before(SLACK)
+    number, before = len(pods & dump.nodes_by_name.keys()), dump.before(DUMP_SLACK)
     do = f"{number:,} other {'node' if number == 1 else 'nodes'} one does"
     old = {node.name for node in dump.nodes if node.ready and "" < node.created < before}
     if lacks := old - pods if number else ():

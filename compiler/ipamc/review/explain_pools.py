@@ -12,7 +12,7 @@ from msgspec import Struct
 from ipamc.law.change import last_day
 from ipamc.model.address_sets import blocks_over, covers, lines_over, outermost, shared
 from ipamc.model.cidr import Block, OverlapIndex, Range
-from ipamc.model.cluster import Pool, Scheme, SizeClass
+from ipamc.model.cluster import AddressSpace, Pool, Scheme, SizeClass
 from ipamc.model.diagnostics import At
 from ipamc.model.evidence import Evidence
 from ipamc.model.follows import address_for
@@ -195,9 +195,11 @@ def explain_address(cluster: Scheme, lock: Lock, block: Block) -> list[UnheldBlo
         by_block.setdefault(unheld.block, []).append(unheld)
     index = OverlapIndex(by_block, lambda key: key)
     around = outermost(each.block for pool in cluster.pools for each in pool.ranges)
-    result = dict.fromkeys(  # in the order of the input, each once
+    # What clusters have outside an address space, they tell. In the order of the input, each once.
+    told = () if isinstance(cluster, AddressSpace) else kept
+    result = dict.fromkeys(
         unheld
-        for unheld in kept
+        for unheld in told
         if unheld.block.overlaps(block) and not blocks_over(around, shared(unheld.block, block))
     )
     ranges = [(pool, each) for pool in cluster.pools for each in pool.ranges if each.block.overlaps(block)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType, field
@@ -143,10 +143,20 @@ class PodStatus(Foreign):
     start_time: str | None = None
 
 
-class Pod(Foreign):
-    """A Pod. `ipamc ci dump` writes these fields and no others, so none of them may be a secret."""
+_ASK = re.compile(
+    r"cni\.projectcalico\.org/(ipv[46]pools|ipAddrs|floatingIPs)|ipam\.cilium\.io/ip(v[46])?-pool"
+)
 
-    metadata: Metadata
+
+def asked(annotations: Mapping[str, str | None] | None) -> dict[str, str]:
+    """Return the annotations by which a pod or namespace asks for its pool or address."""
+    return {key: text for key, text in (annotations or {}).items() if text and _ASK.fullmatch(key)}
+
+
+class Pod(Foreign):
+    """A Pod. `ipamc ci dump` writes these fields but the annotations, so no other may be a secret."""
+
+    metadata: _RenderedMetadata
     spec: PodSpec | None = None
     status: PodStatus | None = None
 

@@ -12,13 +12,14 @@ from ipamc.model.cilium.support import LAST, READ_AT, TABLE, Row
 from ipamc.model.cluster import Cluster, Dialect, Mode, Pool, Version
 from ipamc.model.dump import Dump
 from ipamc.model.follows import following
+from ipamc.model.limits import NODES_IN_CHECK
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.masquerade import native_limit
 from ipamc.model.plan import Plan
 from ipamc.model.without_cilium import without_cilium
 from ipamc.read.node_names import less
 from ipamc.review.runbook.site import Site, in_order
-from ipamc.review.runbook.steps import FEW, Runbook, Split, waves
+from ipamc.review.runbook.steps import Runbook, Split, waves
 
 Blocks = Mapping[str, Sequence[Line]]  # lines by node
 
@@ -50,7 +51,7 @@ def renumber(
     """
     pending, one = pending_of(plan), plan.cluster.mode.one_block
     moves = []
-    for node, lines in sorted(pending.items()) if len(pending) <= FEW else ():
+    for node, lines in sorted(pending.items()) if len(pending) <= NODES_IN_CHECK else ():
         keys = {line.key(one_block=one) for line in lines}
         old = [line for line in plan.held.get(node, ()) if line.key(one_block=one) in keys]
         moves.append((node, *(", ".join(str(line.block) for line in some) for some in (old, lines))))
