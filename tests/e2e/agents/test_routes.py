@@ -234,6 +234,7 @@ def test_pods_of_the_address_space_see_the_pod_and_others_see_the_node(
         inventory([]),
     ]
     (beside / "all.yaml").write_text(dumped(others))
+    lab.site.run("init", "--space", "fabric")
     with receiver(lab, tmp_path) as other:
         give_list(lab)
         lab.install()
