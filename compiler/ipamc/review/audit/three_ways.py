@@ -7,6 +7,8 @@
 | - | A | A | missing |
 | A | A | - | stale |
 | A | - | - | foreign |
+
+What was never applied is pending, never missing. Where the last apply is not known, `_was_there` decides.
 """
 
 from __future__ import annotations
@@ -45,8 +47,9 @@ def three_ways(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     """Yield findings about the objects that ipamc owns. At most one rule applies to each object."""
     rules = (pending, edited, not_as_in_git, missing, stale, foreign)
     objects: dict[Rule | None, Fields] = defaultdict(dict)
+    proven = frozenset[str]() if context.applied else _proven(context)
     for name, document in context.git.objects.items():
-        rule, paths = _rule_for(context, name, document)
+        rule, paths = _rule_for(context, name, document, proven)
         objects[rule][name] = paths
     for name, there in context.live.items():
         kind = name.partition(" ")[0]
@@ -62,7 +65,9 @@ def three_ways(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         yield from rule(context, objects[rule], suppressed)
 
 
-def _rule_for(context: Context, name: str, document: Object) -> tuple[Rule | None, list[str]]:
+def _rule_for(
+    context: Context, name: str, document: Object, proven: frozenset[str]
+) -> tuple[Rule | None, list[str]]:
     """Return the rule that applies to an object of git, or None, and the paths of fields that differ."""
     there, kind = context.live.get(name), document["kind"]
     before = context.applied.objects.get(name) if context.applied else None
@@ -71,8 +76,8 @@ def _rule_for(context: Context, name: str, document: Object) -> tuple[Rule | Non
     if there is None:
         if kind == NODE:
             return None, []  # an apply never creates a Node
-        waits = kind == CILIUM_NODE and context.waits_since_import(name.partition(" ")[2])
-        return missing if before is not None or (context.applied is None and not waits) else pending, []
+        was_there = _was_there(context, name, proven) if context.applied is None else before is not None
+        return None if was_there is None else missing if was_there else pending, []
     paths = _differing(document, there)
     if not paths or context.applied is None:
         return not_as_in_git if paths else None, paths
@@ -81,6 +86,29 @@ def _rule_for(context: Context, name: str, document: Object) -> tuple[Rule | Non
     since = _differing(before, there) if before is not None else []
     by_hand = [path for path in paths if path in since]
     return (edited, by_hand) if by_hand else (pending, paths)
+
+
+def _proven(context: Context) -> frozenset[str]:
+    """Return the pools of which nodes have blocks, and the kinds of which the cluster has objects of git."""
+    both = context.live.keys() & context.git.objects.keys()
+    seen = (*context.dump.cilium_nodes, *context.cluster.cilium_nodes)
+    return frozenset((*map(_group, both), *(f"{POOL} {pool}" for each in seen for _, pool in each.allocated)))
+
+
+def _was_there(context: Context, name: str, proven: frozenset[str]) -> bool | None:
+    """Return whether an object of git was in the cluster, where the last apply is not known; None: unknown.
+    Something must prove it: for a CiliumNode its node, if that runs or showed a block; for a pool a block of
+    it that a node has; for kinds that only an apply creates another object of git in the cluster.
+    """
+    kind, _, own = name.partition(" ")
+    cilium = context.config_map or context.dump.cilium_nodes or AGENT in context.pods_of
+    if context.dump.calico_blocks and not cilium:
+        return False  # the input shows the blocks that CiliumNodes will have
+    if kind == CILIUM_NODE:
+        return not context.waits_since_import(own)
+    if (name if kind == POOL else _group(name)) in proven:
+        return True
+    return False if _is_listed(context, _group(name)) else None
 
 
 def _differing(document: Object, there: RenderedValue) -> list[str]:
@@ -154,14 +182,9 @@ def _other_blocks(context: Context, name: str) -> Cause:
 
 def missing(context: Context, objects: Fields, suppressed: Suppressed) -> Iterator[Result]:
     """IPC0943: what was applied is in the cluster."""
-    cilium = context.config_map or context.dump.cilium_nodes or AGENT in context.pods_of
     for kind, some in _by_kind(_unexplained("IPC0943", suppressed, objects)):
-        known = context.has_policies if kind == _POLICY else kind in context.dump.kinds
-        if known:
-            make, unknown = error, ""
-        elif context.dump.calico_blocks and not cilium:
-            make, unknown = note, ": the cluster runs Calico, and nothing of Cilium yet"
-        else:
+        make, unknown = error, ""
+        if not (known := _is_listed(context, kind)):
             unknown = f": the dump has no {kind} at all, so they may only not have been asked for"
             make = warning
         text = f"missing: {several([*map(_short_name, some)], _kind_of(some), 'not in the dump')}{unknown}"
@@ -224,9 +247,18 @@ def _unexplained(code: str, suppressed: Suppressed, objects: Fields, at: Context
 def _by_kind(objects: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
     groups: dict[str, list[str]] = defaultdict(list)
     for name in objects:
-        kind = name.partition(" ")[0]
-        groups[_POLICY if kind in POLICIES else kind].append(name)
+        groups[_group(name)].append(name)
     yield from sorted(groups.items())
+
+
+def _group(name: str) -> str:
+    kind = name.partition(" ")[0]
+    return _POLICY if kind in POLICIES else kind
+
+
+def _is_listed(context: Context, group: str) -> bool:
+    """Return whether the dump has a kind: else nobody may have asked for it, which IPC0904 says."""
+    return context.has_policies if group == _POLICY else group in context.dump.kinds
 
 
 _POLICY = "admission policy"
