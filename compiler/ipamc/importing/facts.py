@@ -23,7 +23,7 @@ from ipamc.model.cidr import (
     parse_block,
     read_blocks,
 )
-from ipamc.model.cilium.flags import arguments, is_true, operator_keys, parse_cidrs, parse_size
+from ipamc.model.cilium.flags import HYBRID, arguments, is_true, operator_keys, parse_cidrs, parse_size
 from ipamc.model.cilium.operator_list import CONFIG
 from ipamc.model.cluster import Bgp, ManagedBy, RoutingMode, Version
 from ipamc.model.diagnostics import Diagnostic, Span
@@ -78,8 +78,10 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def routing_mode(self) -> RoutingMode | None:
-        """Return `routing-mode`; before 1.14 from `tunnel`."""
+        """Return `routing-mode`; before 1.14 from `tunnel`. None also for a mode that no Cluster has."""
         mode, tunnel = self.config.get("routing-mode", ""), self.config.get("tunnel", "")
+        if mode == HYBRID:
+            return None
         if mode == "native" or (not mode and tunnel == "disabled"):
             return "native"
         return "tunnel" if mode == "tunnel" or tunnel not in {"", "disabled"} else None

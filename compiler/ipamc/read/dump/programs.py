@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from ipamc.model.cilium.flags import arguments, environment, odd_values, operator_keys
+from ipamc.model.cilium.flags import HYBRID, arguments, environment, odd_values, operator_keys
 from ipamc.model.cilium.operator_list import AGENT, CONFIG, KUBEADM, OPERATOR
 from ipamc.model.cluster import Version
 from ipamc.model.diagnostics import Diagnostic
@@ -138,6 +138,8 @@ def odd_flags(dump: Dump) -> Iterator[Diagnostic]:
         for name, problem in odd_values(flags):
             at = source.at if source else dump.at
             yield rules.unreadable(at, whose, [f"{name}: {problem}"], f"correct {name} there")
+        if source and flags.get("routing-mode") == HYBRID:
+            yield rules.hybrid_routing(source.at, whose)
 
 
 def controller_flags(dump: Dump) -> dict[str, str]:
