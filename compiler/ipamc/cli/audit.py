@@ -81,6 +81,7 @@ def audited(
     """Return the findings of an audit, located, in order of place.
     Raises Refused, EnvironmentFailure, OSError.
     """
+    from ipamc.importing.facts import with_kept
     from ipamc.model.gc_pause import paused_collector
     from ipamc.read.locate import locate
     from ipamc.review.audit import audit, refused
@@ -95,7 +96,7 @@ def audited(
         scene = Context(
             cluster=sides.cluster,
             lock=sides.lock,
-            dump=dump,
+            dump=with_kept(dump, sides.cluster.mode),
             git=sides.git,
             applied=sides.applied,
             routers=load_routes(routes, files),

@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.importing import import_rules as rules
 from ipamc.importing.draft import DraftRange, PoolRange
@@ -25,7 +26,7 @@ from ipamc.model.cidr import (
 )
 from ipamc.model.cilium.flags import HYBRID, arguments, is_true, operator_keys, parse_cidrs, parse_size
 from ipamc.model.cilium.operator_list import CONFIG
-from ipamc.model.cluster import Bgp, ManagedBy, RoutingMode, Version
+from ipamc.model.cluster import Bgp, ManagedBy, Mode, RoutingMode, Version
 from ipamc.model.diagnostics import Diagnostic, Span
 from ipamc.model.dump import Dump, Scalar, SeenObject
 from ipamc.model.evidence import every_block
@@ -39,6 +40,7 @@ from ipamc.read.dump.programs import (
     operator_of,
     programs_of,
     texts_of,
+    value_at,
 )
 from ipamc.read.rules import unreadable
 
@@ -202,6 +204,26 @@ def _network(text: str) -> tuple[Block | None, list[Odd]]:
     """Read the network of `192.0.2.7/24`, the form in which calico-node writes a node's own address."""
     good, odd = read_blocks([text] if text else ())
     return next(iter(good), None), [one for one in odd if not one.block]
+
+
+def keeps(dump: Dump, mode: Mode) -> bool:
+    """Return whether a cluster of `mode` keeps blocks of the IPAM mode that runs, if that is known.
+    Of modes that ipamc does not have only the podCIDRs of `cluster-pool-v2beta` (1.12 to 1.14) are kept.
+    """
+    config = dump.other("ConfigMap", CONFIG)
+    ipam = {**texts_of(value_at(config, "data")), **agent_flags(dump)}.get("ipam", "") if config else ""
+    return ipam in {"", *Mode} or (ipam == "cluster-pool-v2beta" and mode.one_block)
+
+
+def with_kept(dump: Dump, mode: Mode) -> Dump:
+    """Return a dump whose CiliumNodes show no blocks if a cluster of `mode` keeps none.
+    Their fields do not tell: in ENI mode of 1.20 `pools.allocated` has /32 and /28 of subnets, in a pool that
+    is no object (cilium/cilium#45110, #45154).
+    """
+    if keeps(dump, mode):
+        return dump
+    seen = [replace(each, blocks=(), allocated=(), addresses=()) for each in dump.cilium_nodes]
+    return replace(dump, cilium_nodes=tuple(seen))
 
 
 class Account(Struct, frozen=True, kw_only=True):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
-
-from msgspec.structs import replace
 
 from ipamc.model.cidr import CidrError
 from ipamc.model.cluster import Scheme
-from ipamc.model.diagnostics import At, Diagnostic, Place, Related, Severity, Span, count, error, warning
+from ipamc.model.diagnostics import At, Diagnostic, Place, Related, Span, count, error, warning
 from ipamc.model.selector.label_syntax import as_subdomain
 from ipamc.model.space import Ask
 from ipamc.model.wording import listing, shown, typed
@@ -378,16 +376,12 @@ def wrong_object(at: Span, what: str, problem: str) -> Diagnostic:
     return error("IPC0804", at, f"{what}: {problem}", help=f"use what {DUMP} prints, unchanged")
 
 
-def unreadable(at: At, what: str, odd: Sequence[object], way_out: str = "") -> Diagnostic:
+def unreadable(
+    at: At, what: str, odd: Sequence[object], way_out: str = "", *, make: Callable[..., Diagnostic] = warning
+) -> Diagnostic:
     """IPC0805: CIDRs, addresses and flags of objects can be read."""
     more = f" and {len(odd) - 3} more" if len(odd) > 3 else ""
-    return warning("IPC0805", at, f"{what} has {', '.join(map(str, odd[:3]))}{more}", help=way_out)
-
-
-def hybrid_routing(at: At, what: str) -> Diagnostic:
-    """Return the finding, by the rule of `unreadable`, about a mode that Cilium has and a Cluster has not."""
-    text = "routing-mode: hybrid, which ipamc does not know (cilium/cilium#45001): routingMode is not written"
-    return replace(unreadable(at, what, [f"{text}, so its rules are not checked"]), severity=Severity.NOTE)
+    return make("IPC0805", at, f"{what} has {', '.join(map(str, odd[:3]))}{more}", help=way_out)
 
 
 def no_nodes(at: Span, kinds: list[str]) -> Diagnostic:

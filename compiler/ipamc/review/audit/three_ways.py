@@ -8,13 +8,13 @@
 | A | A | - | stale |
 | A | - | - | foreign |
 
-What was never applied is pending, never missing. Where the last apply is not known, `_was_there` decides.
+What was never applied is pending, never missing. Where the last apply is not known, `_once_there` decides.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from ipamc.model.address_sets import blocks_over, outermost, without
 from ipamc.model.admission import CLUSTER, POLICIES, label_of
@@ -47,9 +47,9 @@ def three_ways(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     """Yield findings about the objects that ipamc owns. At most one rule applies to each object."""
     rules = (pending, edited, not_as_in_git, missing, stale, foreign)
     objects: dict[Rule | None, Fields] = defaultdict(dict)
-    proven = frozenset[str]() if context.applied else _proven(context)
+    once_there = _once_there(context)
     for name, document in context.git.objects.items():
-        rule, paths = _rule_for(context, name, document, proven)
+        rule, paths = _rule_for(context, name, document, once_there)
         objects[rule][name] = paths
     for name, there in context.live.items():
         kind = name.partition(" ")[0]
@@ -66,7 +66,7 @@ def three_ways(context: Context, suppressed: Suppressed) -> Iterator[Result]:
 
 
 def _rule_for(
-    context: Context, name: str, document: Object, proven: frozenset[str]
+    context: Context, name: str, document: Object, once_there: Collection[str]
 ) -> tuple[Rule | None, list[str]]:
     """Return the rule that applies to an object of git, or None, and the paths of fields that differ."""
     there, kind = context.live.get(name), document["kind"]
@@ -76,8 +76,10 @@ def _rule_for(
     if there is None:
         if kind == NODE:
             return None, []  # an apply never creates a Node
-        was_there = _was_there(context, name, proven) if context.applied is None else before is not None
-        return None if was_there is None else missing if was_there else pending, []
+        if name in once_there:
+            return missing, []
+        asked = context.applied or kind == CILIUM_NODE or _is_listed(context, _group(name))
+        return pending if asked else None, []
     paths = _differing(document, there)
     if not paths or context.applied is None:
         return not_as_in_git if paths else None, paths
@@ -88,27 +90,23 @@ def _rule_for(
     return (edited, by_hand) if by_hand else (pending, paths)
 
 
-def _proven(context: Context) -> frozenset[str]:
-    """Return the pools of which nodes have blocks, and the kinds of which the cluster has objects of git."""
-    both = context.live.keys() & context.git.objects.keys()
-    seen = (*context.dump.cilium_nodes, *context.cluster.cilium_nodes)
-    return frozenset((*map(_group, both), *(f"{POOL} {pool}" for each in seen for _, pool in each.allocated)))
-
-
-def _was_there(context: Context, name: str, proven: frozenset[str]) -> bool | None:
-    """Return whether an object of git was in the cluster, where the last apply is not known; None: unknown.
-    Something must prove it: for a CiliumNode its node, if that runs or showed a block; for a pool a block of
-    it that a node has; for kinds that only an apply creates another object of git in the cluster.
+def _once_there(context: Context) -> Collection[str]:
+    """Return the objects of git that were in the cluster: those of the last apply, or what something proves.
+    That is for a CiliumNode its node, if it runs or showed a block; for a pool a block of it that a node has;
+    for a kind that only an apply creates another object of git in the cluster. While Calico runs alone,
+    nothing was there: the input has the blocks that CiliumNodes will show.
     """
-    kind, _, own = name.partition(" ")
-    cilium = context.config_map or context.dump.cilium_nodes or AGENT in context.pods_of
-    if context.dump.calico_blocks and not cilium:
-        return False  # the input shows the blocks that CiliumNodes will have
-    if kind == CILIUM_NODE:
-        return not context.waits_since_import(own)
-    if (name if kind == POOL else _group(name)) in proven:
-        return True
-    return False if _is_listed(context, _group(name)) else None
+    if context.applied:
+        return context.applied.objects
+    dump, git = context.dump, context.git.objects
+    if dump.calico_blocks and not (context.config_map or dump.cilium_nodes or AGENT in context.pods_of):
+        return ()
+    seen = (*dump.cilium_nodes, *context.cluster.cilium_nodes)
+    proofs = {f"{POOL} {pool}" for each in seen for _, pool in each.allocated}
+    proofs |= {_group(name) for name in context.live.keys() & git} - {POOL, CILIUM_NODE}
+    nodes = (name for name in git if _group(name) == CILIUM_NODE)
+    proofs |= {name for name in nodes if not context.waits_since_import(name.partition(" ")[2])}
+    return {name for name in git if proofs & {name, _group(name)}}
 
 
 def _differing(document: Object, there: RenderedValue) -> list[str]:
