@@ -471,6 +471,21 @@ def test_an_audit_after_an_import_calls_nothing_missing_that_nobody_applied(home
     assert "IPC0943]" not in said
 
 
+@pytest.mark.parametrize("mode", ["multi-pool", "crd", "cluster-pool"])
+def test_an_audit_takes_no_address_of_eni_mode_for_a_block(home: Home, mode: str) -> None:
+    """CiliumNodes of 1.20 have `pools.allocated` in ENI mode, too: `ipam` tells."""
+    ips = ["172.31.0.4/32", "172.31.0.16/28"]
+    seen = dumps.cilium_node("n1", allocated={"default": ips}, addresses=["172.31.0.4"])
+    config = dumps.config_map(ipam="eni", enable_ipv4="true")
+    home.dump("dump.json", dumps.node("n1", ip="172.31.0.9"), seen, config)
+    assert "IPC0811" in home.run("import", "lab", "dump.json", code=1)
+    said = home.run("import", "lab", "dump.json", "--mode", mode, "--cilium-version", "1.20")
+    assert "10.0.0.0/16 is a proposal" in said
+    said = home.run("audit", "lab", "dump.json", code=1)
+    assert "error[IPC0930]: cilium-config has ipam: eni" in said
+    assert not [code for code in ("IPC0911", "IPC0912", "IPC0941", "IPC0943") if f"{code}]" in said]
+
+
 def test_a_refresh_counts_nodes(home: Home) -> None:
     home.run("import", "lab", "dump.json")
     home.dump(
