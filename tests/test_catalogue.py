@@ -51,6 +51,7 @@ ELSEWHERE = {
         f"IPC08{number}": "a dump is no input: tests/importing/test_calico_says.py"
         for number in range(40, 70)
     },
+    "IPC0837": "a dump is no input: tests/importing/test_without_cilium.py",
     **{f"IPC087{number}": "a table is no input: tests/cli/test_import_prefixes.py" for number in range(9)},
     **{
         f"IPC083{number}": "machines are no input: tests/cli/test_import_machines.py"

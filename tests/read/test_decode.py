@@ -44,6 +44,11 @@ FULL: dict[str, dict[str, Any]] = {
                 "nativeRoutingCIDR": "10.0.0.0/8",
                 "clusterID": 7,
                 "clusterName": "c-7",
+                "nodeSelector": {
+                    "matchLabels": LABELS,
+                    "matchExpressions": SELECTORS,
+                    "nodeSelectorTerms": [{"matchExpressions": SELECTORS, "matchFields": SELECTORS[:1]}],
+                },
                 "masquerade": {
                     "ipMasqAgent": True,
                     "nonMasqueradeCIDRs": ["172.16.0.0/12"],

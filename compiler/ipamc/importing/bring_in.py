@@ -8,6 +8,7 @@ from itertools import chain
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ipamc.check.selection import left_out
 from ipamc.importing import calico
 from ipamc.importing import import_rules as rules
 from ipamc.importing.calico import calico_rules
@@ -38,6 +39,7 @@ from ipamc.model.cilium.versions import can
 from ipamc.model.cluster import ManagedBy, Mode, OperatorRole, Version
 from ipamc.model.diagnostics import Diagnostic, Log, Refused
 from ipamc.model.dump import Dump
+from ipamc.model.without_cilium import with_cilium, without_cilium
 from ipamc.model.wording import shown
 
 
@@ -64,8 +66,10 @@ class Imported(Struct, frozen=True, kw_only=True):
 
 def bring_in(name: str, dump: Dump, options: Options) -> Imported:
     """Return the files of the dump's cluster, called `name`. Raises Refused. O(n log n)."""
+    without = without_cilium(dump)
+    dump = with_cilium(dump, without)
     log, facts = Log(), facts_of(dump)
-    log.add(facts.found)
+    log.add((*facts.found, *left_out(dump.apart, without)))
     cilium = options.cilium or facts.cilium
     version = rules.version_unknown(dump.at, images=facts.nameless, nodes_alone=dump.kinds <= {"Node"})
     if unknown := list(_unknown(dump, facts, options)):

@@ -224,6 +224,17 @@ def _network(text: str) -> tuple[Block | None, list[Odd]]:
     return next(iter(good), None), [one for one in odd if not one.block]
 
 
+def _apart(dump: Dump, calico: Iterable[tuple[str, Block]]) -> Iterator[DraftRange]:
+    """Yield what nodes have that run no Cilium: podCIDRs, blocks of `calico`, addresses of pods."""
+    apart = {node.name: node for node in dump.apart}
+    found = [(node.name, block) for node in dump.apart for block in node.pod_cidrs]
+    found += [pair for pair in calico if pair[0] in apart]
+    found += [(name, Block(*ip, BITS[ip[0]])) for name in apart for ip in dump.in_use.get(name, ())]
+    for name, block in found:
+        why, at = f"node {name}, which runs no Cilium", apart[name].at
+        yield DraftRange(block=block, why=why, at=at, kind="Node without Cilium")
+
+
 class Account(Struct, frozen=True, kw_only=True):
     """The addresses in ranges of pools that are not for pods."""
 
@@ -247,10 +258,13 @@ def account(
     the network of all pods.
     """
     shown = [block for seen in dump.cilium_nodes for block in every_block(seen)]
-    shown += [*(item.block for item in dump.calico_blocks), *(item.block for item in dump.affinities)]
+    calico = [(each.host, each.block) for each in dump.calico_blocks]
+    calico += [(each.host, each.block) for each in dump.affinities]
+    apart = list(_apart(dump, calico))
+    shown += {block for _, block in calico} - {item.block for item in apart}
     taken, index = outermost([*held, *shown]), OverlapIndex(ranges, attrgetter("block"))
     safe = outermost([*kept, *(Block(*ip, BITS[ip[0]]) for node in dump.nodes for ip in node.internal_ips)])
-    known, unknown = list(others), list[tuple[Scalar, tuple[Block, ...], PoolRange]]()
+    known, unknown = [*others, *apart], list[tuple[Scalar, tuple[Block, ...], PoolRange]]()
     for scalar in dump.scalars:
         mine = scalar.kind == "Node"  # Cilium's router has an address in a block
         blocks = (block for block in scalar.blocks if not mine or index_around(taken, block) is None)

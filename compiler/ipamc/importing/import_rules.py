@@ -9,6 +9,7 @@ from ipamc.model.address_sets import outermost
 from ipamc.model.cidr import Block, around
 from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, names, note, several, warning
 from ipamc.model.dump import Dump, Scalar, SeenObject
+from ipamc.model.node import Node
 from ipamc.model.wording import listing, shown, typed
 from ipamc.read.dump.machines import COMMAND as MACHINES
 from ipamc.read.dump.machines import Machine
@@ -265,6 +266,18 @@ def left_the_files(at: At, path: str, nodes: Sequence[str]) -> Diagnostic:
     text = text if len(nodes) == 1 else text.replace("and stays", "and stay")
     way_out = "remove those that will not come: the next compile puts their blocks into quarantine"
     return note("IPC0834", at, text, help=way_out)
+
+
+def stays_without_cilium(
+    cluster: str, nodes: Sequence[Node], reasons: Mapping[str, str], held: Mapping[str, Block]
+) -> Iterator[Diagnostic]:
+    """IPC0837: a node that holds a block runs Cilium."""
+    if nodes:
+        which = [f"{node.name} ({held[node.name]}): {reasons[node.name]}" for node in nodes]
+        text = several(which, "node", "of the inventory not running Cilium, and holding a block; it stays")
+        way_out = f"take it out of {nodes[0].at.path}, then ipamc compile {cluster}: its block goes into"
+        way_out += " quarantine; if Cilium runs there, say so: ipamc explain Cluster.spec.cilium.nodeSelector"
+        yield warning("IPC0837", nodes[0].at, text, help=way_out)
 
 
 def cluster_cidr_unreadable(at: At, what: str, problem: str) -> Diagnostic:

@@ -329,6 +329,8 @@ class Cluster(Scheme, frozen=True, kw_only=True, dict=True):
     """Empty: unknown, so its rules are not checked."""
     native_routing: Range | None = None
     masquerade: Masquerade | None = None  # None: masquerading is not rendered
+    runs_on: Selector | None = None
+    """`spec.cilium.nodeSelector`: the nodes that run Cilium. None: `without_cilium()` tells."""
     kubernetes: Version | None = None
     mode: Mode
     operator: OperatorRole = "bystander"

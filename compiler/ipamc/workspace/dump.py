@@ -254,20 +254,16 @@ def dump(kube: Kube, wanted: Iterable[Listed], system: Collection[str]) -> tuple
     items: list[msgspec.Raw] = []
     missing, forbidden = [], []
     for item in wanted:
-        if not item.name:
-            try:
-                items += _items_of(kube, item, system)
-            except Forbidden:
-                if not item.optional:
-                    raise
-                forbidden.append(item.resource)
+        try:
+            found = list(_items_of(kube, item, system))
+        except Forbidden:
+            if not item.optional:
+                raise
+            forbidden.append(item.resource)
             continue
-        what = f"{item.resource} {item.name} in {item.namespace}"
-        asked = ("get", item.full_name, item.name, "-n", item.namespace, "--ignore-not-found", "-o", "json")
-        if text := kube.read(what, *asked).strip():
-            items.append(msgspec.Raw(text.encode()))
-        else:
-            missing.append(f"there is no {what}")
+        items += found
+        if item.name and not (found or item.optional):
+            missing.append(f"there is no {item.resource} {item.name} in {item.namespace}")
     if forbidden:
         roles = f"apply the roles of 'ipamc ci rbac {kube.context}' again"
         missing.append(f"{', '.join(forbidden)} may not be read: {roles}")
@@ -275,7 +271,11 @@ def dump(kube: Kube, wanted: Iterable[Listed], system: Collection[str]) -> tuple
 
 
 def _items_of(kube: Kube, item: Listed, system: Collection[str]) -> Iterator[msgspec.Raw]:
-    if item.resource in _PATHS:
+    if item.name:
+        asked = ("get", item.full_name, item.name, "-n", item.namespace, "--ignore-not-found", "-o", "json")
+        if text := kube.read(f"{item.resource} {item.name} in {item.namespace}", *asked).strip():
+            yield msgspec.Raw(text.encode())
+    elif item.resource in _PATHS:
         for found in _chunks(kube, item.resource):
             if item.resource == "pods":
                 pod = _decoded("pods", found, shapes.Pod)

@@ -55,7 +55,7 @@ def dump(*, cluster: str, job: str, path: str) -> int:
     those of applications without command lines. Runs $KUBECTL or kubectl.
 
     Options:
-        --for: Who reads it: a refresh reads Nodes and CiliumNodes alone.
+        --for: Who reads it: a refresh reads Nodes, CiliumNodes and the DaemonSet of agents alone.
     Examples:
         ipamc ci dump lab --write lab.json  # what 'ipamc audit lab lab.json' reads
         ipamc ci dump lab --for refresh | ipamc import lab --refresh -  # bring the inventory up to date

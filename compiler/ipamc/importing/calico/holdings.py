@@ -53,7 +53,8 @@ def holdings(dump: Dump, outside: Sequence[Block], on_request: Sequence[Block] =
     claims += _of_affinities(alive, affinities, found)
     found += _nested(alive, claims)
     known = [claim for claim in claims if claim.node in dump.nodes_by_name]
-    gone = [claim for claim in claims if claim.node not in dump.nodes_by_name]
+    apart = {node.name for node in dump.apart}  # what these have is reserved as of another network
+    gone = [claim for claim in claims if claim.node not in dump.nodes_by_name and claim.node not in apart]
     used = {block.block: block for block in alive if block.used}
     if gone:
         found += rules.without_node(gone, used, every=not known)

@@ -119,11 +119,15 @@ def read_live_node(raw: shapes.Node, item: DumpItem, reader: Reader) -> Node:
         reader.seen_at(condition.last_heartbeat_time, condition.last_transition_time)
     reader.seen_at(raw.metadata.creation_timestamp)
     (node,) = read_node(raw, reader.at(item), reader)
+    info = status.node_info or shapes.NodeInfo()
     return replace(
         node,
         provider_id=spec.provider_id or "",
-        kubelet=reader.text(status.node_info.kubelet_version if status.node_info else ""),
+        kubelet=reader.text(info.kubelet_version),
         unschedulable=bool(spec.unschedulable),
+        system=reader.text(info.operating_system),
+        taints=tuple([f"{taint.get('key')}={taint.get('value') or ''}" for taint in spec.taints or ()]),
+        created=raw.metadata.creation_timestamp or "",
     )
 
 

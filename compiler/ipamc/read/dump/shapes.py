@@ -29,15 +29,18 @@ class _Condition(nodes.RawCondition):
     last_transition_time: str | None = None
 
 
-class _NodeInfo(Foreign):
+class NodeInfo(Foreign):
+    """`status.nodeInfo`."""
+
     kubelet_version: str | None = None
+    operating_system: str | None = None
 
 
 class NodeStatus(nodes.RawStatus):
     """`status` of a Node."""
 
     conditions: list[_Condition] | None = None  # type: ignore[assignment]  # narrower
-    node_info: _NodeInfo | None = None
+    node_info: NodeInfo | None = None
 
 
 class NodeSpec(nodes.RawSpec):
@@ -45,6 +48,7 @@ class NodeSpec(nodes.RawSpec):
 
     provider_id: str | None = field(name="providerID", default=None)
     unschedulable: bool | None = None
+    taints: list[dict[str, Any]] | None = None
 
 
 class Node(nodes.RawNode):

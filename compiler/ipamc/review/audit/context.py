@@ -6,7 +6,6 @@ of `EXPLAINS`, about the same object, and within the blocks that it names.
 
 from __future__ import annotations
 
-import datetime
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
@@ -317,11 +316,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _young(self) -> str:
         """The time from which on a pod may be newer than other objects of the dump; "" if unknown."""
-        try:
-            end = datetime.datetime.fromisoformat(self.dump.newest)
-        except ValueError:
-            return ""
-        return f"{end - datetime.timedelta(seconds=YOUNG_POD):%Y-%m-%dT%H:%M:%SZ}"
+        return self.dump.before(YOUNG_POD)
 
     def is_young(self, pod: SeenPod) -> bool:
         """Return whether a pod may have started while the kinds of the dump were listed."""
