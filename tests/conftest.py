@@ -54,6 +54,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=left)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse an update by several processes: each rewrites whole files."""
+    if config.getoption("--update") and config.getoption("numprocesses", default=None):
+        raise pytest.UsageError("--update rewrites whole files: run it in one process, without -n")
+
+
 def pytest_collection_finish() -> None:
     """Keep the garbage collector from looking at thousands of tests, which live as long as the run, again and again."""
     gc.collect()

@@ -9,6 +9,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,31 @@ def test_small_is_kept_small() -> None:
     lengths = {label(path): len(path.read_text().splitlines()) for path in MODULES}
     large = [f"{path}: {length} lines" for path, length in lengths.items() if length > LONGEST]
     assert not large, "\n".join(large)
+
+
+def test_limits_are_one_table() -> None:
+    """Every limit is in `model/limits.py`, with a reason on its line or the next; `law/` has its own."""
+    table = PACKAGE / "model" / "limits.py"
+    constant = re.compile(
+        r"_?(?:MOST|MAX|LONGEST|LARGEST|DEEPEST|FEW|LISTED)(?:_\w+)?(?:: \w+)? = [\d(]"
+    ).match
+    found = [
+        f"{label(path)}:{number}: {line}"
+        for path in MODULES
+        if path != table and PACKAGE / "law" not in path.parents
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if constant(line)
+    ]
+    assert not found, "\n".join(found)
+    lines = table.read_text().splitlines()
+    reasons = [
+        "  # " in line or after.startswith('"""')
+        for line, after in pairwise([*lines, ""])
+        if re.match(r"[A-Z]\w* = ", line)
+    ]
+    names = re.findall(r"(?m)^(\w+) = ", table.read_text())
+    assert all(reasons)
+    assert len(names) == len(set(names))
 
 
 DATACLASSES = {
@@ -266,6 +292,12 @@ def bound(path: Path) -> set[str]:
     }
 
 
+def steps_of(page: str) -> list[tuple[str, str]]:
+    """Return (function, file) of the tables of steps. A row may have several functions of one file."""
+    rows = re.findall(r"^\| ((?:`\w+\(\)`(?:, )?)+) \| `(\S+\.py)` \|", page, re.MULTILINE)
+    return [(name, path) for names, path in rows for name in re.findall(r"\w+", names)]
+
+
 def test_every_path_on_the_page_exists() -> None:
     page = PAGES["architecture.md"] + PAGES["recipes.md"]
     spans = [word for span in re.findall(r"`([^`]+)`", page) for word in span.split()]
@@ -278,8 +310,7 @@ def test_every_path_on_the_page_exists() -> None:
     ("name", "least"), [("architecture.md", 50), ("recipes.md", 15), ("threat-model.md", 30)]
 )
 def test_every_function_on_a_page_is_in_its_file(name: str, least: int) -> None:
-    rows = re.findall(r"^\| `(\w+)\(\)` \| `(\S+\.py)` \|", PAGES[name], re.MULTILINE)
-    named = [*rows, *re.findall(r"`(\w+)(?:\(\))?`\s+in\s+`(\S+\.py)`", PAGES[name])]
+    named = [*steps_of(PAGES[name]), *re.findall(r"`(\w+)(?:\(\))?`\s+in\s+`(\S+\.py)`", PAGES[name])]
     assert len(named) > least
     assert [(name, path) for name, path in named if name not in bound(places(path)[0])] == []
     assert set(re.findall(r"`(\w+)\(\)`", PAGES[name])) <= {name for name, _ in named}
@@ -307,7 +338,7 @@ def test_what_is_replaced_is_a_field() -> None:
 
 
 def test_every_step_of_the_pipeline_is_on_the_page() -> None:
-    rows = re.findall(r"^\| `(\w+)\(\)` \|", PAGES["architecture.md"], re.MULTILINE)
+    rows = dict(steps_of(PAGES["architecture.md"]))
     pipeline = PACKAGE / "pipeline.py"
     ours = [(module, name) for module, name in imports(pipeline) if module.startswith("ipamc")]
     rooms = {name for module, name in ours if Path(PACKAGE.parent, *module.split("."), f"{name}.py").exists()}
@@ -317,7 +348,7 @@ def test_every_step_of_the_pipeline_is_on_the_page() -> None:
         for node in nodes(pipeline)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in rooms
     }
-    assert {step for step in steps if step.islower()} <= set(rows)
+    assert {step for step in steps if step.islower()} <= rows.keys()
 
 
 def test_the_page_has_the_rooms_in_order() -> None:

@@ -13,10 +13,11 @@ import click
 from msgspec.structs import replace
 
 from ipamc.catalogue import catalogue
-from ipamc.check.admission import EXPRESSION, LARGEST, policy_too_large
-from ipamc.check.capacity import CONFIG_MAP, config_map_too_large
+from ipamc.check.admission import policy_too_large
+from ipamc.check.capacity import config_map_too_large
 from ipamc.cli import ipamc as main_command
 from ipamc.model.admission import Admission
+from ipamc.model.limits import LARGEST_CONFIG_MAP, LARGEST_OBJECT, LONGEST_EXPRESSION
 from ipamc.workspace.disk import assets
 from tests.support import builders, casefile
 
@@ -48,13 +49,15 @@ ELSEWHERE = {
     "IPC0828": "a dump is no input: tests/cli/test_import.py",
     **{
         f"IPC08{number}": "a dump is no input: tests/importing/test_calico_says.py"
-        for number in range(40, 67)
+        for number in range(40, 70)
     },
+    "IPC0837": "a dump is no input: tests/importing/test_without_cilium.py",
     **{f"IPC087{number}": "a table is no input: tests/cli/test_import_prefixes.py" for number in range(9)},
     **{
         f"IPC083{number}": "machines are no input: tests/cli/test_import_machines.py"
         for number in range(1, 5)
     },
+    "IPC0591": "a dump is no input: tests/importing/test_bgp.py",
     "IPC0881": "a routing table is no input: tests/read/test_routes.py",
     "IPC0880": "a table is no input: tests/cli/test_import_prefixes.py",
     "IPC0879": "it takes two clusters: tests/cli/test_export.py",
@@ -203,8 +206,8 @@ def test_messages_and_ways_out_read_alike() -> None:
 def test_a_config_map_has_at_most_a_megabyte() -> None:
     cluster = builders.plan("multi-pool", [builders.pool("default", "10.0.0.0/8")], {}).cluster
     path = "cilium/configmap.yaml"
-    assert not list(config_map_too_large(cluster, {path: "x" * CONFIG_MAP}))
-    assert [each.code for each in config_map_too_large(cluster, {path: "x" * (CONFIG_MAP + 1)})] == [
+    assert not list(config_map_too_large(cluster, {path: "x" * LARGEST_CONFIG_MAP}))
+    assert [each.code for each in config_map_too_large(cluster, {path: "x" * (LARGEST_CONFIG_MAP + 1)})] == [
         "IPC0529"
     ]
 
@@ -212,7 +215,9 @@ def test_a_config_map_has_at_most_a_megabyte() -> None:
 def test_an_admission_policy_has_at_most_so_many_bytes() -> None:
     cluster = builders.plan("cluster-pool", [builders.pool("default", "10.0.0.0/8")], {}).cluster
     cluster = replace(cluster, admission=Admission(assign=True))
-    path, whole = "admission/assign-ciliumnodes.yaml", "x\n" * (LARGEST // 2)
+    path, whole = "admission/assign-ciliumnodes.yaml", "x\n" * (LARGEST_OBJECT // 2)
     assert not list(policy_too_large(cluster, {path: f"{whole}\n---\n{whole}"}))
     assert [each.code for each in policy_too_large(cluster, {path: f"{whole}x"})] == ["IPC0574"]
-    assert [each.code for each in policy_too_large(cluster, {path: "x" * EXPRESSION + "x"})] == ["IPC0574"]
+    assert [each.code for each in policy_too_large(cluster, {path: "x" * LONGEST_EXPRESSION + "x"})] == [
+        "IPC0574"
+    ]

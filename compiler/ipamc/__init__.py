@@ -5,16 +5,18 @@ from rooms below its own, and only workspace/ does I/O; a test checks both.
 
     cli/           verbs, options, exit codes; prints. cli/ci/: what pipelines call
     workspace/     clusters on the disk and in commits; files, git, kubectl, HTTP, processes, the clock
-    report/        findings, plans and tables as text: one module for each format
+    report/        findings, plans and tables as text
     review/        questions about a plan: what changes (diff/), why a node has its block, who has an address
+    importing/     dumps and plans to the first files of a cluster
     catalogue      every rule by its code, with its example
-    address_space  clusters that may not share addresses
     pipeline       the whole compiler in one function
     render/        plan to objects to YAML, verified. render/targets/: one module for each kind of manifest
     place/         candidates, then reconcile (lock against inventory), then allocate (new blocks)
     check/         rules on the inputs, on the plan, and on what was published
-    lock/          the lock: format, rules, consent, look-up, utilisation. lock/merge/: merges
+    assertions/    tests of a cluster: what must hold of its blocks
+    lock/          the lock: format, rules, consent, look-up, utilisation, merges
     read/          text to model. read/syntax/: text to documents; read/kinds/: one module for each dialect
+    law/           what may become of a lock's lines; the checker that needs no other room
     model/         values that all rooms share. model/selector/; model/cilium/: what each version does
 """
 

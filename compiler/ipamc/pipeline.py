@@ -16,7 +16,7 @@ from ipamc.check.drift import pin_not_held
 from ipamc.check.pools import check_ranges
 from ipamc.check.published import check_adopt, check_mode_change, check_published, check_waiting
 from ipamc.check.published_ranges import check_published_ranges
-from ipamc.check.selection import check_selection
+from ipamc.check.selection import check_selection, with_cilium_alone
 from ipamc.lock.file import dumps, load, mode_of
 from ipamc.model.assertion import Assertion
 from ipamc.model.cilium.versions import taken_for
@@ -149,6 +149,9 @@ def _load(inputs: Inputs, log: Log, *, tests: bool) -> tuple[AddressSpace | Clus
     # What earlier compiles promised.
     phase("reading the lock")
     lock, found = load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered)
+    if isinstance(cluster, Cluster):
+        # Nodes as kubectl prints them: without Cilium they get no block.
+        cluster = log.keep(with_cilium_alone(cluster, lock))
     # Pools are disjoint, and the versions support what the cluster needs.
     about = check(cluster) if isinstance(cluster, Cluster) else check_ranges(cluster.pools)
     log.add((*about, *found))

@@ -57,7 +57,7 @@ def test_tests_of_room_place_two_million_blocks() -> None:
 )
 def test_tests_times_nodes_are_limited(entry: fleet.Document, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of 50 tests looks at 200 nodes: by a label that is another one for each, or by what is wrong there."""
-    monkeypatch.setattr(subjects, "MOST_STEPS", 5_000)
+    monkeypatch.setattr(subjects, "MOST_TEST_STEPS", 5_000)
     nodes = fleet.inventory(
         {"name": f"n-{number}", "labels": {"host": f"h{number}"}} for number in range(200)
     )
@@ -72,7 +72,7 @@ def test_tests_times_nodes_are_limited(entry: fleet.Document, monkeypatch: pytes
 
 
 def test_a_misspelt_name_has_no_hint_once_many_were_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subjects, "MOST_NAMES", 15)
+    monkeypatch.setattr(subjects, "MOST_TEST_NAMES", 15)
     nodes = fleet.inventory({"name": f"n-{number}"} for number in range(10))
     entries = [{"node": {"name": "m-1", "has": ["10.0.0.0/28"]}} for _ in range(2)]
     with pytest.raises(Refused) as problem:

@@ -242,7 +242,7 @@ def test_which_pools_take_whom(opened: Open) -> None:
 @pytest.mark.usefixtures("three_weeks")
 def test_pools_without_reasons_find_their_nodes(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reasons are left out where pools and groups of nodes are very many."""
-    monkeypatch.setattr("ipamc.review.address_map.MOST_REASONS", 0)
+    monkeypatch.setattr("ipamc.review.address_map.MAP_REASONS", 0)
     page = opened(report())
     assert [line.split(" ")[0] for line in search(page, "pool=a").splitlines()] == ["n1", "n4", "n5", "n6"]
     search(page, "n1")

@@ -255,7 +255,7 @@ def test_a_server_that_drips_or_floods_is_left(
     repository: Repository, monkeypatch: pytest.MonkeyPatch, odd: tuple[type[Odd], str]
 ) -> None:
     handler, url = odd
-    monkeypatch.setattr(remote, "LARGEST", 1000)
+    monkeypatch.setattr(remote, "LARGEST_ANSWER", 1000)
     handler.answers["user"] = b"x" * 2000
     assert "the answer has more than 1,000 bytes" in comment(repository, url, on_gitlab, 0)
 
@@ -276,7 +276,7 @@ def test_a_server_that_drips_or_floods_is_left(
 
         do_GET = do_POST = answer  # noqa: N815 - its names
 
-    monkeypatch.setattr(remote, "SECONDS", 0.5)
+    monkeypatch.setattr(remote, "REQUEST_SECONDS", 0.5)
     with serving(Slow) as slow:
         assert "no whole answer within 0.5 seconds" in comment(repository, slow, on_gitlab, 1)
         over.set()

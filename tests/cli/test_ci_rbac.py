@@ -88,7 +88,8 @@ def test_only_with_prune_may_it_delete() -> None:
 def test_jobs_that_read_may_not_write_and_read_config_maps_by_name() -> None:
     found = rights("zones", "--job", "refresh", "--job", "audit")
     assert {verb for verbs in found.values() for verb in verbs} == {"get", "list"}
-    assert [key for key in found if key.startswith("refresh")] == ["refresh nodes", "refresh ciliumnodes"]
+    of_refresh = ["refresh nodes", "refresh ciliumnodes", "refresh daemonsets cilium"]
+    assert [key for key in found if key.startswith("refresh")] == of_refresh
     assert [key for key in found if "configmaps" in key] == ["audit configmaps cilium-config kubeadm-config"]
     assert not [key for key in found if "secrets" in key]
 
@@ -202,6 +203,17 @@ def test_what_a_role_of_before_may_not_read_is_said(repository: Repository, tmp_
     said = dump(repository, tmp_path, answers)
     assert "validatingadmissionpolicies may not be read: apply the roles of 'ipamc ci rbac red' again" in said
     assert "mutating" not in said
+
+
+@pytest.mark.parametrize("may", [True, False])
+def test_a_refresh_reads_which_nodes_run_cilium(repository: Repository, tmp_path: Path, may: bool) -> None:  # noqa: FBT001 - a table
+    """With a role of before it does not, and says so; a cluster without that DaemonSet has nothing to say."""
+    agents = {"kind": "DaemonSet", "metadata": {"name": "cilium"}}
+    answers = {"daemonsets.apps": agents if may else "Error from server (Forbidden): no"}
+    said = dump(repository, tmp_path, answers, "--for", "refresh")
+    assert ("daemonsets may not be read: apply the roles of 'ipamc ci rbac red' again" in said) is not may
+    assert json.loads((repository.folder / "dump.json").read_text())["items"] == ([agents] if may else [])
+    assert "daemonsets" not in dump(repository, tmp_path, {}, "--for", "refresh")
 
 
 def test_an_apiserver_that_goes_round_in_circles_is_left(repository: Repository, tmp_path: Path) -> None:

@@ -215,7 +215,7 @@ def site(
         return repository.run("git", "--git-dir", str(origin), "rev-parse", BRANCH).strip()
 
     handler.tip = property(tip)
-    monkeypatch.setattr("ipamc.workspace.forge_request.PATIENCE", 0)
+    monkeypatch.setattr("ipamc.workspace.forge_request.PIPELINE_SECONDS", 0)
     with serving(handler) as url:
         yield Site(repository, handler, url, request.param)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -203,10 +204,20 @@ def test_a_sysdump_whose_items_have_no_kind(home: Home) -> None:
             "top/ciliumnodes-20261122.yaml": typed("CiliumNode", OBJECTS[2:4]),
             "top/cilium-config-configmap-20261122.yaml": yaml.safe_dump(CONFIG),
             "top/cilium-operator-deployment-20261122.yaml": yaml.safe_dump(OPERATOR),
+            **{
+                f"top/{kind.lower()}s-20261122.yaml": typed(
+                    kind, [{"apiVersion": "cilium.io/v2", "metadata": {"name": "n1"}, "spec": {}}]
+                )
+                for kind in ("CiliumBGPClusterConfig", "CiliumBGPNodeConfig", "CiliumBGPNodeConfigOverride")
+            },
         },
     )
-    home.run("import", "lab", "sysdump.zip")
+    assert "IPC0835" not in home.run("import", "lab", "sysdump.zip")
     assert home.file("ipam.lock") == LOCK
+    assert re.findall("kind: (.*)", home.file("bgp.yaml")) == [
+        "CiliumBGPClusterConfig",
+        "CiliumBGPNodeConfigOverride",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -224,7 +235,7 @@ def test_a_gzip(home: Home, pack: Callable[[bytes], bytes]) -> None:
 
 
 def test_a_gzip_that_is_damaged(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ipamc.workspace.dump.LARGEST", 1 << 20)
+    monkeypatch.setattr("ipamc.workspace.dump.LARGEST_DUMP", 1 << 20)
     packed = gzip.compress(dumps.kubectl(*OBJECTS).encode())
     for data, said in {
         packed[: len(packed) // 2]: "dump.json.gz is a gzip that was cut off: make it again",
@@ -289,7 +300,7 @@ def test_a_zip_with_a_path_that_climbs(home: Home) -> None:
 
 
 def test_a_bomb_in_a_zip(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ipamc.workspace.dump.LARGEST", 1 << 20)
+    monkeypatch.setattr("ipamc.workspace.dump.LARGEST_DUMP", 1 << 20)
     home.zip("bomb.zip", {"nodes.yaml": "kind: Node\n" + " " * (2 << 20)})
     assert "unpacks to more than 1,048,576 bytes" in home.run("import", "lab", "bomb.zip", code=1)
 

@@ -97,6 +97,46 @@ def test_again_a_refresh_and_a_compile_change_nothing(home: Home, files: tuple[s
     assert home.times() == before
 
 
+EGRESS = """\
+- {apiVersion: crd.projectcalico.org/v1, kind: IPPool, metadata: {name: egress}, spec: {cidr: 198.51.100.0/27, \
+blockSize: 31, nodeSelector: "!all()"}}
+- {apiVersion: v1, kind: Pod, metadata: {name: egress-gw, namespace: apps, annotations: \
+{cni.projectcalico.org/ipv4pools: '["egress"]'}}, spec: {nodeName: w1}, status: {phase: Running, \
+podIP: 198.51.100.0, podIPs: [{ip: 198.51.100.0}]}}
+- {apiVersion: crd.projectcalico.org/v1, kind: IPAMBlock, metadata: {name: 198-51-100-0-31}, spec: \
+{cidr: 198.51.100.0/31, affinity: 'host:w1', allocations: [0, null], attributes: [{handle_id: x, secondary: \
+{node: w1, namespace: apps, pod: egress-gw}}]}}
+- {apiVersion: crd.projectcalico.org/v1, kind: IPPool, metadata: {name: pods}, spec: {cidr: 10.0.0.0/16}}
+- {apiVersion: crd.projectcalico.org/v1, kind: IPAMBlock, metadata: {name: 10-0-0-0-26}, spec: \
+{cidr: 10.0.0.0/26, affinity: 'host:w1'}}
+- {apiVersion: crd.projectcalico.org/v1, kind: IPAMConfig, metadata: {name: default}, spec: \
+{strictAffinity: true, autoAllocateBlocks: false}}
+- {apiVersion: v1, kind: Node, metadata: {name: w1, uid: u1}}
+"""
+
+
+def test_a_pool_on_request_from_the_import_to_the_runbook(home: Home) -> None:
+    """The pod keeps its pool, if it asks Cilium for it; no node gets addresses of it for other pods."""
+    (home.folder / "dump.yaml").write_text(f"apiVersion: v1\nkind: List\nitems:\n{EGRESS}")
+    said = home.run("import", "lab", "dump.yaml", "--cilium-version", "1.18", "--managed-by", "helm")
+    assert "pod apps/egress-gw needs ipam.cilium.io/ip-pool: egress" in said
+    assert "pool egress selects no node, and is written as podsOnly" in said
+    assert "IPC0214" not in said
+    assert "egress" not in home.file("ipam.lock")
+    assert home.file("ippools.yaml").count("podsOnly: true") == 1
+    assert "  name: egress\n" in home.file("rendered/cilium/ippools.yaml")
+    before = home.times()
+    home.run("import", "lab", "dump.yaml", "--refresh")
+    home.run("compile", "lab", "--locked", "--check")
+    assert home.times() == before
+    assert "found 0 problems" in home.run("audit", "lab", "dump.yaml")
+    steps = home.run("runbook", "lab", "--change", "calico")
+    assert "egress.w1" not in steps
+    assert '"reservedCIDRs":["10.0.0.0/26"]' in steps
+    assert "See that pods that ask Calico for a pool ask Cilium, too" in steps
+    assert "take out of reserved of pool egress, as far as it is Calico's: 198.51.100.0/31" in steps
+
+
 def test_nodes_alone_are_no_way_in(home: Home) -> None:
     """Without the blocks every node would get another one than its pods have."""
     said = home.run("import", "lab", "calicoctl-ippool.yaml", "etcd-nodes.json", *MINOR, code=1)

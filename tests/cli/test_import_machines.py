@@ -228,9 +228,9 @@ def test_what_is_wrong_with_files_is_refused(
 def test_what_is_too_much_is_refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader, "MAX_NODES", 2)
+    monkeypatch.setattr(reader, "MOST_NODES", 2)
     assert "more than 2 machines" in bring(capsys, machine("a"), machine("b"), machine("c"), code=1)
-    monkeypatch.setattr(csv_table, "MOST_ROWS", 1)
+    monkeypatch.setattr(csv_table, "MOST_ROWS_OF_TABLE", 1)
     Path("order.txt").write_text("name\na\nb\n")
     assert "IPC0870" in bring(capsys, "order.txt", code=1)
 

@@ -277,11 +277,11 @@ def test_what_is_no_text(data: bytes, code: str, capsys: pytest.CaptureFixture[s
 
 def test_a_table_has_limits(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     rows = "".join(f"10.{number}.0.0/16,a,26\n" for number in range(5))
-    monkeypatch.setattr(csv_table, "MOST_ROWS", 3)
+    monkeypatch.setattr(csv_table, "MOST_ROWS_OF_TABLE", 3)
     assert concise(capsys, f"prefix,pool,blockSize\n{rows}") == [
         "plan.csv:5: error[IPC0870] the file has more than 3 rows"
     ]
-    monkeypatch.setattr(csv_table, "LARGEST", 50)
+    monkeypatch.setattr(csv_table, "LARGEST_TABLE", 50)
     assert "IPC0870" in concise(capsys, f"prefix,pool,blockSize\n{rows}")[0]
 
 

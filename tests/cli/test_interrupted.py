@@ -24,7 +24,7 @@ apiVersion: ipamc/v1alpha1
 kind: NodeInventory
 nodes: [NODES]
 """
-PATIENCE = "PATIENCE = 2.0"
+PATIENCE = "CLEAN_UP_SECONDS = 2.0"
 MOVE = "            held.move(staged[path], path)\n"
 """Where each file gets its name, but the lock."""
 
@@ -48,9 +48,11 @@ def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
 def test_an_interrupted_compile_is_completed_by_the_same_one(tmp_path: Path, jobs: str, how: str) -> None:
     """Each process waits before one of its files here, so that a signal finds clusters that are half written, in two processes at once."""
     installed = install(tmp_path / "installed")
-    pool = installed.folder / "ipamc/workspace/workers.py"
-    assert pool.read_text().count(PATIENCE) == 1
-    pool.write_text(pool.read_text().replace(PATIENCE, "PATIENCE = 60.0"))  # a busy machine cleans up late
+    limits = installed.folder / "ipamc/model/limits.py"
+    assert limits.read_text().count(PATIENCE) == 1
+    limits.write_text(
+        limits.read_text().replace(PATIENCE, "CLEAN_UP_SECONDS = 60.0")
+    )  # a busy machine cleans up late
     output = installed.folder / "ipamc/workspace/output.py"
     text = output.read_text()
     assert text.count(MOVE) == 1

@@ -7,17 +7,9 @@ import json
 import pytest
 import yaml
 
-from ipamc.cli.ci.jobs import (
-    GITHUB_JOBS,
-    GITLAB_JOBS,
-    github,
-    gitlab,
-    is_name,
-    jobs,
-    of_environments,
-    touched,
-)
+from ipamc.cli.ci.jobs import github, gitlab, is_name, jobs, of_environments, touched
 from ipamc.cli.ci.pipelines import rendered
+from ipamc.model.limits import GITHUB_JOBS, GITLAB_JOBS
 from ipamc.read.parts import is_part, parts
 
 LARGE = ("cilium", "nodes/000", "nodes/001", "ciliumnodes/000", "ciliumnodes/001")

@@ -17,10 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipamc.cli import main
+from ipamc.model.limits import LONGEST_PLAN_COMMENT, ROWS_TRIED
 from ipamc.model.lock import State
 from ipamc.model.plan import Origin
 from ipamc.report import plan_markdown
-from ipamc.report.plan_markdown import LONGEST, code, mark
+from ipamc.report.plan_markdown import code, mark
 from ipamc.review import GATES
 from ipamc.review.diff.documents import PoolStatus
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport, PlanStatus
@@ -1001,7 +1002,7 @@ def test_a_comment_fits_and_says_what_it_leaves_out(clusters: int) -> None:
         ),
     )
     text = plan_markdown.render(document)
-    assert len(text) <= LONGEST + 200
+    assert len(text) <= LONGEST_PLAN_COMMENT + 200
     shown = text.count(said)
     assert (f"Cut to fit into a comment: {clusters - shown:,} clusters" in text) == (shown < clusters)
     assert f"{clusters:,} cluster" in text.splitlines()[2]
@@ -1016,9 +1017,9 @@ def test_a_long_list_is_cut_and_said_so(repository: Path, capsys: pytest.Capture
     )
     assert main(["plan", "--output", "markdown", "blue"]) == 0
     text = capsys.readouterr().out
-    assert len(text) <= LONGEST
+    assert len(text) <= LONGEST_PLAN_COMMENT
     shown = text.count("+ node-with-a-rather")
-    assert shown in plan_markdown.LIMITS
+    assert shown in ROWS_TRIED
     assert f"… and {1500 - shown:,} more" in text
     assert text.endswith(
         f"**Cut to fit into a comment: {1500 - shown:,} rows left out.** The whole plan: <code>ipamc plan blue</code>\n"
@@ -1046,7 +1047,7 @@ def test_the_names_of_clusters_do_not_fill_the_comment() -> None:
     assert len(first) == len("<!-- ipamc:plan  -->") + 32
     assert heading.startswith("### ⛔ 1 cluster refused · 0 renumbered · +0")
     assert names[-1] in worst
-    assert len(text) <= LONGEST + 200
+    assert len(text) <= LONGEST_PLAN_COMMENT + 200
     assert "<code>ipamc plan --clusters-from FILE --base main</code>" in text
 
 

@@ -19,7 +19,8 @@ from pathlib import Path
 import pytest
 
 from ipamc.cli import terminal
-from ipamc.cli.terminal import PATIENCE, TICK, StatusLine, fitted
+from ipamc.cli.terminal import TICK, StatusLine, fitted
+from ipamc.model.limits import STATUS_DELAY
 from ipamc.model.progress import (
     Progress,
     measure,
@@ -147,13 +148,13 @@ ERASE = "\r\x1b[K"
 def test_nothing_is_shown_in_the_first_second() -> None:
     clock = Clock(0, ["reading"])
     assert clock.run() == []
-    assert clock.waits == [PATIENCE] == [1.0]
+    assert clock.waits == [STATUS_DELAY] == [1.0]
 
 
 def test_it_is_drawn_some_ten_times_a_second_and_erased() -> None:
     clock = Clock(3, ["reading", "placing", "writing", "done"])
     assert clock.run() == [f"{ERASE}reading", f"{ERASE}placing", f"{ERASE}writing", ERASE]
-    assert clock.waits == [PATIENCE, TICK, TICK, TICK]
+    assert clock.waits == [STATUS_DELAY, TICK, TICK, TICK]
     assert TICK >= 0.1
 
 

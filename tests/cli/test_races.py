@@ -13,7 +13,7 @@ import pytest
 
 import ipamc.pipeline
 from ipamc.pipeline import Compilation, Inputs
-from ipamc.workspace.cluster_lock import LockedFolder
+from ipamc.workspace.locked_folder import LockedFolder
 from tests.cli.test_cli import CLUSTER
 from tests.support.in_process import ipamc as call
 

@@ -83,7 +83,7 @@ def test_a_compile_imports_neither_plan_nor_processes(repository: Path) -> None:
     needless = (
         "assertions.run check.address_space place.spaces read.space_index check.admission render.targets.cel"
     )
-    needless += " check.network render.targets.bgp check.follows model.selector.calico_tokens"
+    needless += " check.bgp check.network render.targets.bgp check.follows model.selector.calico_tokens"
     needless += " read.syntax.json_stream read.hints place.allocate.shortage workspace.survey"
     assert not found & {f"ipamc.{name}" for name in needless.split()}
     assert len([name for name in found if name.startswith("ipamc")]) <= 136

@@ -128,6 +128,19 @@ def test_lines_of_one_cluster(asked: str, rows: list[str], capsys: pytest.Captur
     assert which(capsys, asked, "blue") == (0, rows, "")
 
 
+def test_several_at_once_and_each_that_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    both = [
+        "blue 10.0.0.32/27 default n1 pending clusters/blue/ipam.lock:3",
+        "blue fd00::/120 default n1 held clusters/blue/ipam.lock:8",
+    ]
+    assert which(capsys, "10.0.0.40,fd00::7,10.0.0.41", "blue") == (0, both, "")
+    code, rows, said = which(capsys, "10.0.0.40,192.0.2.1,fd00::7,n9", "blue")
+    assert (code, rows) == (1, both)
+    assert "no node has 192.0.2.1" in said
+    assert "has a line of n9" in said
+    assert main(["which", "10.0.0.40,", "blue"]) == 64
+
+
 def test_a_cidr_gives_every_line_over_it_released_ones_too(capsys: pytest.CaptureFixture[str]) -> None:
     code, rows, said = which(capsys, "10.0.0.0/24")
     assert (code, said) == (0, "")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import ipamc.cli.runner
-import ipamc.workspace.cluster_lock
+import ipamc.workspace.locked_folder
 import ipamc.workspace.output
 import ipamc.workspace.workers
 from tests.cli.test_import import OBJECTS
@@ -107,7 +107,7 @@ WATCHED = {
     module.__file__
     for module in (
         ipamc.cli.runner,
-        ipamc.workspace.cluster_lock,
+        ipamc.workspace.locked_folder,
         ipamc.workspace.output,
         ipamc.workspace.workers,
     )

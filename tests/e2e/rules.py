@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ipamc.model.diagnostics import Diagnostic, Log, Refused
 from ipamc.pipeline import compile_cluster
 from ipamc.workspace import output
-from ipamc.workspace.cluster_lock import lock_folder
+from ipamc.workspace.locked_folder import lock_folder
 from ipamc.workspace.source import Disk
 from tests.e2e.site import Site
 
@@ -36,6 +36,7 @@ NO_SERVER_HERE = {
     "IPC0854": "Calico does not run here",
     "IPC0857": "Calico does not run here",
     "IPC0861": "Calico does not run here",
+    "IPC0868": "Calico does not run here",
 }
 """Rules about what a server does that is not among those of these tests, and which."""
 

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from ipamc.catalogue import catalogue
-from ipamc.importing.calico import LABELS, MOST_POOLS
+from ipamc.importing.calico import LABELS
 from ipamc.importing.refresh import Past, refresh
 from ipamc.model.cidr import parse_block
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Refused, Severity
+from ipamc.model.limits import MOST_CALICO_POOLS
 from ipamc.read.read import read
 from ipamc.workspace.disk import assets
 from tests.support import calico, dumps
@@ -46,6 +47,11 @@ def with_pod_cidrs(node: str, *cidrs: str) -> Objects:
     ]
 
 
+def asking(name: str, **what: str) -> dumps.Object:
+    """Return a pod that asks Calico for a pool or an address."""
+    return calico.asking(dumps.pod(name, "n1", "10.0.0.3"), **what)
+
+
 def labelled_in_calico() -> Objects:
     node = dumps.node("n3")
     node["metadata"]["annotations"] = {LABELS: '{"disk": "ssd"}'}
@@ -66,7 +72,7 @@ SAID: dict[str, tuple[Callable[[], list[tuple[Severity, str, str]]], Severity, s
                 *SOUND,
                 *(
                     calico.pool(f"p{number}", f"10.{number // 256}.{number % 256}.0/24")
-                    for number in range(MOST_POOLS)
+                    for number in range(MOST_CALICO_POOLS)
                 ),
             ]
         )[:1],
@@ -220,6 +226,24 @@ SAID: dict[str, tuple[Callable[[], list[tuple[Severity, str, str]]], Severity, s
         lambda: said(SOUND, distinct=[parse_block("10.0.0.0/8")]),
         ERROR,
         "--distinct 10.0.0.0/8 shares addresses with Calico: 10.0.0.0/16",
+    ),
+    "IPC0867": (
+        lambda: said([*SOUND, asking("web", ipv4pools='["gone"]')]),
+        WARNING,
+        (
+            "1 pod or namespace asks Calico for a pool or an address, and not Cilium: "
+            'pod default/web needs a pool with podsOnly for ["gone"]'
+        ),
+    ),
+    "IPC0868": (
+        lambda: said([*SOUND, calico.pool("egress", "198.51.100.0/27", blockSize=31, nodeSelector="!all()")]),
+        NOTE,
+        "pool egress selects no node, and is written as podsOnly",
+    ),
+    "IPC0869": (
+        lambda: said([*SOUND, calico.bgp("BGPPeer", "tor-a", peerIP="192.0.2.1", asNumber=64600)]),
+        NOTE,
+        "Calico announces to 1 router, and nothing in Cilium does yet: tor-a (192.0.2.1, AS 64600); nodes have AS 64512",
     ),
     "IPC0864": (
         lambda: said(

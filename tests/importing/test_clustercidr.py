@@ -137,6 +137,67 @@ def test_a_selector_with_nulls() -> None:
     assert "nodeSelector: {nodeSelectorTerms: [{}, {matchExpressions: [{key: a, operator: Exists}]}]}" in text
 
 
+def select(*racks: str) -> str:
+    terms = (f"{{matchExpressions: [{{key: rack, operator: In, values: [{rack}]}}]}}" for rack in racks)
+    return f"nodeSelector: {{nodeSelectorTerms: [{', '.join(terms)}]}}"
+
+
+SHARED = [
+    cluster_cidr("default", bits=8, ipv4="10.9.0.0/16"),
+    cluster_cidr("large", bits=10, rack="a", ipv4="10.9.0.0/16"),
+    cluster_cidr("small", bits=6, rack="b", ipv4="10.9.0.0/16"),
+]
+"""As in the examples of node-ipam-controller: one range, and sizes by label."""
+
+
+def test_those_of_one_range_are_one_pool_with_sizes() -> None:
+    nodes = [
+        dumps.node("n1", "10.9.4.0/22", labels={"rack": "a"}),
+        dumps.node("n2", "10.9.0.64/26", labels={"rack": "b"}),
+        dumps.node("n3", "10.9.1.0/24"),
+        *(dumps.node(f"new-{rack}", labels={"rack": rack}, ready=False) for rack in "abc"),
+    ]
+    came = imported([*nodes, *SHARED])
+    assert came.files["ippools.yaml"].partition("---")[0].splitlines()[1:] == [
+        "# ClusterCIDR large, small or default",
+        "apiVersion: ipamc/v1alpha1",
+        "kind: IPPool",
+        "metadata: {name: default}",
+        "spec:",
+        "  ipv4: {cidrs: [10.9.0.0/16], blockSize: 24}",
+        f"  blockSizes: [{{{select('a')}, ipv4: 22}}, {{{select('b')}, ipv4: 26}}]",
+    ]
+    assert [finding.code for finding in came.findings] == ["IPC0818"]
+    assert held(compiled(came.files)) == {
+        "n1": ["10.9.4.0/22"],
+        "n2": ["10.9.0.64/26"],
+        "n3": ["10.9.1.0/24"],
+        "new-a": ["10.9.8.0/22"],
+        "new-b": ["10.9.0.0/26"],
+        "new-c": ["10.9.2.0/24"],
+    }
+
+
+def test_without_one_for_all_other_nodes_have_no_pool() -> None:
+    nodes = [dumps.node("n9", "10.9.0.0/26", labels={"rack": "b"})]
+    text = imported([*nodes, *SHARED[1:]]).files["ippools.yaml"]
+    assert "metadata: {name: small}" in text
+    assert f"\n  {select('a', 'b')}\n" in text
+
+
+@pytest.mark.parametrize(("racks", "merged"), [("b", True), ("bc", True), ("abc", False)])
+def test_one_of_other_addresses_that_comes_between(racks: str, merged: bool) -> None:  # noqa: FBT001 - a row
+    """It comes after `large` and before `small`. A node that it serves keeps it as the first candidate, else they are not one pool."""
+    term = {"matchExpressions": [{"key": "rack", "operator": "In", "values": list(racks)}]}
+    between = cluster_cidr("between", bits=8, ipv4="10.1.0.0/16", nodeSelector={"nodeSelectorTerms": [term]})
+    third = cluster_cidr("third", bits=6, rack="a", ipv4="10.9.0.0/16")
+    nodes = [dumps.node(f"n{rack}", labels={"rack": rack}, ready=False) for rack in "abc"]
+    objects = [*nodes, *SHARED, between, third]
+    assert ("IPC0827" in [code for code, _ in said(objects)]) is not merged
+    files = {f"{FOLDER}/{name}": text.encode() for name, text in imported(objects).files.items()}
+    assert candidates(files)["nb"][0] == "between"
+
+
 @st.composite
 def clusters(draw: st.DrawFn) -> list[dumps.Object]:
     """Draw ClusterCIDRs of several sizes, some with a selector, and nodes with podCIDRs of them or of none."""
@@ -159,6 +220,42 @@ def clusters(draw: st.DrawFn) -> list[dumps.Object]:
 def candidates(files: dict[str, bytes]) -> dict[str, list[str]]:
     cluster, _ = read(NAME, FOLDER, files, SCHEMAS)
     return {want.node.name: [offer.pool.name for offer in want.offers] for want in assign(cluster)}
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([6, 7, 8]), st.sampled_from(["", "a", "b", "ab", "bc"]), st.sampled_from([16, 17])
+        ),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_sizes_of_one_range_are_those_of_the_first_candidate(made: list[tuple[int, str, int]]) -> None:
+    """Every node gets the size, out of the range, that node-ipam-controller would give it."""
+    objects = [dumps.node(f"n{rack}", labels={"rack": rack}, ready=False) for rack in "abc"]
+    for number, (bits, racks, prefix) in enumerate(made):
+        term = {"matchExpressions": [{"key": "rack", "operator": "In", "values": list(racks)}]}
+        more: dict[str, Any] = {"nodeSelector": {"nodeSelectorTerms": [term]}} if racks else {}
+        objects.append(cluster_cidr(f"c{number}", bits=bits, ipv4=f"10.{prefix}.0.0/{prefix}", **more))
+    came = imported(objects)
+    if "IPC0827" in [finding.code for finding in came.findings]:
+        return  # they are not one pool: the finding says so
+    theirs = {f"{FOLDER}/{name}": text.encode() for name, text in came.files.items()}
+    raw = {path: text for path, text in theirs.items() if not path.endswith("ippools.yaml")}
+    cidrs = [item for item in objects if item["kind"] == "ClusterCIDR"]
+    assert sizes(theirs) == sizes({**raw, f"{FOLDER}/cidrs.json": dumps.kubectl(*cidrs).encode()})
+
+
+def sizes(files: dict[str, bytes]) -> dict[str, list[tuple[str, int]]]:
+    """Return the range and the size of the first candidate of each node."""
+    cluster, _ = read(NAME, FOLDER, files, SCHEMAS)
+    return {
+        want.node.name: [
+            (str(each.block), offer.sizes[4]) for offer in want.offers[:1] for each in offer.pool.ranges
+        ]
+        for want in assign(cluster)
+    }
 
 
 @given(clusters())

@@ -337,3 +337,20 @@ def test_flags_of_kube_controller_manager_with_a_blank_and_host_bits() -> None:
         "kube-controller-manager has node-cidr-mask-size: 'zonk', which is no prefix length",
         "kube-controller-manager has service-cluster-ip-range: '10.96.0.1/12', which is read as 10.96.0.0/12",
     ]
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "written"),
+    [
+        ("7", "beijing-1", "clusterID: 7, clusterName: beijing-1}"),
+        ("511", "", "clusterID: 511}"),
+        ("0", "kind-kind", ""),
+        ("512", "beijing-1", ""),
+        ("07", "beijing-1", ""),
+    ],
+)
+def test_the_identity_in_clustermesh_comes_into_the_cluster(number: str, name: str, written: str) -> None:
+    flags = dumps.config_map(**POOL, cluster_id=number, cluster_name=name)
+    text = brought(*NODES, *BLOCKS, flags)[0]["cluster.yaml"]
+    assert written in text
+    assert ("clusterID" in text) == bool(written)

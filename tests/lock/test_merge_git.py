@@ -231,7 +231,7 @@ def test_lock_onto_looks_at_a_commit_once(repository: Repository, depth: int) ->
 
 def test_lock_onto_looks_at_so_many_commits(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     criss_cross(repository, 9)
-    monkeypatch.setattr(lock_onto, "MOST", 5)
+    monkeypatch.setattr(lock_onto, "MOST_COMMITS_SEARCHED", 5)
     refused = repository.ipamc("lock", "--onto", "HEAD", fine=False)
     assert refused.returncode == 1
     assert "neither here nor in the commits before" in refused.stderr

@@ -317,7 +317,7 @@ def test_where_a_key_is_wrong_the_key_is_shown() -> None:
 
 
 def test_a_selector_that_no_object_could_have_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selector, "MAX_LENGTH", 60)
+    monkeypatch.setattr(selector, "LONGEST_SELECTOR", 60)
     values = ", ".join(f'"r{number}"' for number in range(50))
     objects: list[tuple[Callable[[], object], str]] = [
         (lambda: parse_calico(f"rack in {{{values}}}"), "a selector of 348 characters"),

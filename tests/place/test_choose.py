@@ -173,7 +173,7 @@ def test_too_many_pairs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         [pool(f"p{i}", f"10.0.{i}.0/24", nodes=f"rack contains '{i}x'") for i in range(20)],
         list(unlike.nodes),
     )
-    monkeypatch.setattr(candidates, "MOST_TESTS", 20 * 22 - 1)
+    monkeypatch.setattr(candidates, "MOST_LABEL_TESTS", 20 * 22 - 1)
     with pytest.raises(Refused):
         assign(asked)
     assert assign(racks(100))

@@ -12,7 +12,8 @@ from ipamc.law.change import UNLAWFUL, Days, changes
 from ipamc.lock.file import parse
 from ipamc.model.cidr import BITS, Block, Range, address_text
 from ipamc.model.cluster import PoolFamily
-from ipamc.model.follows import IPV6_LONGEST, address_of, area_of, block_of, room_for
+from ipamc.model.follows import address_of, area_of, block_of, room_for
+from ipamc.model.limits import FOLLOWED_IPV6
 from ipamc.model.lock import Consent, State
 from ipamc.pipeline import Compilation, Inputs, compile_cluster
 from ipamc.workspace.disk import assets
@@ -30,7 +31,7 @@ RANGES = {4: 10 << 24, 6: 0xFD00 << 112}
 def parts(draw: st.DrawFn, family: int) -> PoolFamily:
     """Draw a network of a family, and a pool with room for it, at any place."""
     bits = BITS[family]
-    host = draw(st.integers(0, 10 if family == 4 else bits - IPV6_LONGEST))
+    host = draw(st.integers(0, 10 if family == 4 else bits - FOLLOWED_IPV6))
     size = draw(st.integers(host + 12, 30) if family == 4 else st.integers(60, 120))
     network = Block(family, NETWORKS[family] + (draw(st.integers(0, 500)) << host), bits - host)
     prefix = draw(st.integers(max(size - host - 2, 9 if family == 4 else size - 16), size - host))

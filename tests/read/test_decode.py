@@ -44,6 +44,11 @@ FULL: dict[str, dict[str, Any]] = {
                 "nativeRoutingCIDR": "10.0.0.0/8",
                 "clusterID": 7,
                 "clusterName": "c-7",
+                "nodeSelector": {
+                    "matchLabels": LABELS,
+                    "matchExpressions": SELECTORS,
+                    "nodeSelectorTerms": [{"matchExpressions": SELECTORS, "matchFields": SELECTORS[:1]}],
+                },
                 "masquerade": {
                     "ipMasqAgent": True,
                     "nonMasqueradeCIDRs": ["172.16.0.0/12"],
@@ -283,7 +288,18 @@ FULL: dict[str, dict[str, Any]] = {
         "apiVersion": "cilium.io/v2alpha1",
         "kind": "CiliumBGPPeeringPolicy",
         "metadata": FOREIGN,
-        "spec": {"virtualRouters": [{"exportPodCIDR": True, "podIPPoolSelector": {}}]},
+        "spec": {
+            "nodeSelector": {"matchLabels": LABELS},
+            "virtualRouters": [{"exportPodCIDR": True, "podIPPoolSelector": {}}],
+        },
+    },
+    "ciliumbgpnodeconfigoverride.schema.json": {
+        "apiVersion": "cilium.io/v2",
+        "kind": "CiliumBGPNodeConfigOverride",
+        "metadata": FOREIGN,
+        "spec": {
+            "bgpInstances": [{"name": "fabric", "routerID": "10.0.0.7", "localPort": 1790, "localASN": 64512}]
+        },
     },
 }
 BY_SCHEMA = {kind.schema: kind for kind in KINDS}

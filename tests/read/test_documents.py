@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from ipamc.model.diagnostics import Located
+from ipamc.model.limits import DEEPEST_DOCUMENT
 from ipamc.read.locate import locate
-from ipamc.read.syntax.document import MAX_DEPTH, Document, Unreadable
+from ipamc.read.syntax.document import Document, Unreadable
 from ipamc.read.syntax.json_stream import json_documents
 from ipamc.read.syntax.text import decode
 from ipamc.read.syntax.yaml import yaml_documents
@@ -107,7 +108,7 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("1: a\n'1': b\n", [("IPC0003", 2, 1)]),
         (BOMB, [("IPC0004", 6, 36)]),
         ("a: &a [*a]\n", [("IPC0004", 1, 8)]),
-        ("[" * (MAX_DEPTH + 1), [("IPC0004", 1, MAX_DEPTH + 1)]),
+        ("[" * (DEEPEST_DOCUMENT + 1), [("IPC0004", 1, DEEPEST_DOCUMENT + 1)]),
         ("a: b\n".encode("utf-16"), [("IPC0005", 1, 1)]),
         ("a: ü\nb: ü".encode("latin-1"), [("IPC0005", 1, 4)]),
         ("a: b\nc: \0\n", [("IPC0005", 2, 4)]),

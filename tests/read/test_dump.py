@@ -264,7 +264,7 @@ PRINTED: dict[str, Callable[[str], str]] = {
 @pytest.mark.parametrize("form", PRINTED)
 def test_nodes_of_a_dump_are_counted_while_they_are_read(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes after the last one that is allowed is not looked at: here it is no object."""
-    monkeypatch.setattr("ipamc.read.dump.read.MAX_NODES", 2)
+    monkeypatch.setattr("ipamc.read.dump.read.MOST_NODES", 2)
     nodes = [dumps.node(f"n{number}", f"10.0.{number}.0/24", ip="192.168.0.1") for number in range(3)]
     read_dump([("two", [PRINTED[form](dumps.kubectl(*nodes[:2])).encode()])])
     with pytest.raises(Refused) as refused:
@@ -278,7 +278,7 @@ def test_objects_of_a_dump_are_counted_while_they_are_read(
     form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("read", "items"):
-        monkeypatch.setattr(f"ipamc.read.dump.{module}.MAX_OBJECTS", 4)
+        monkeypatch.setattr(f"ipamc.read.dump.{module}.MOST_OBJECTS_OF_DUMP", 4)
     with pytest.raises(Refused) as refused:
         read_dump([("dump", [PRINTED[form](LIST).encode()])])
     (found,) = refused.value.diagnostics

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from ipamc.lock.file import MOST_SHARDS, first_shards, load, parse
-from ipamc.model.diagnostics import MOST, Diagnostic, Findings, Place, Refused, Severity, note
+from ipamc.lock.file import first_shards, load, parse
+from ipamc.model.diagnostics import Diagnostic, Findings, Place, Refused, Severity, note
+from ipamc.model.limits import DEEPEST_DOCUMENT, MOST_FINDINGS, MOST_NODES, MOST_SHARDS
 from ipamc.model.lock import Consent
 from ipamc.read.locate import locate
 from ipamc.read.read import read
-from ipamc.read.syntax.document import MAX_DEPTH, MAX_NODES, Unreadable
+from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.json_stream import json_documents
 from ipamc.read.syntax.text import Lines
 from ipamc.read.syntax.yaml import parser, yaml_documents
@@ -53,7 +54,7 @@ def refusal(path: str, text: str) -> tuple[str, int, int, str]:
     return found.code, found.at.column, found.at.end_column, found.message
 
 
-MANY = MOST + 500
+MANY = MOST_FINDINGS + 500
 
 
 @pytest.mark.deep
@@ -76,8 +77,8 @@ MANY = MOST + 500
 def test_the_reader_stops_at_ten_thousand_errors(text: str, code: str) -> None:
     found = findings(cluster_yaml=CLUSTER, nodes_yaml=text)
     errors = Counter(finding.code for finding in found)
-    assert sum(errors.values()) == MOST + 1
-    assert errors[code] >= MOST // 2
+    assert sum(errors.values()) == MOST_FINDINGS + 1
+    assert errors[code] >= MOST_FINDINGS // 2
     assert [finding.message for finding in found if finding.code == "IPC0013"] == [
         "10,000 errors up to here, and the rest was not checked"
     ]
@@ -88,7 +89,7 @@ def test_json_stops_there_too() -> None:
     items = '{"apiVersion":"v1","kind":"List","items":[' + ",".join(["1"] * MANY) + "]}"
     for text, code in ((twice, "IPC0003"), (items, "IPC0007")):
         found = Counter(finding.code for finding in findings(cluster_yaml=CLUSTER, nodes_json=text))
-        assert found == {code: MOST, "IPC0013": 1}
+        assert found == {code: MOST_FINDINGS, "IPC0013": 1}
 
 
 def test_of_more_warnings_the_number_is_shown_and_the_nodes_are_read() -> None:
@@ -96,9 +97,9 @@ def test_of_more_warnings_the_number_is_shown_and_the_nodes_are_read() -> None:
     sources = {"cluster.yaml": CLUSTER.encode(), "nodes.yaml": text.encode()}
     cluster, found = read("case", ".", sources, SCHEMAS)
     assert len(cluster.nodes) == MANY
-    assert [finding.severity for finding in found] == [Severity.WARNING] * MOST + [Severity.NOTE]
+    assert [finding.severity for finding in found] == [Severity.WARNING] * MOST_FINDINGS + [Severity.NOTE]
     assert found[-1].message == "500 more findings of IPC0008 are not listed: 10,000 are"
-    assert found[-1].at == Place("nodes.yaml", 0, ("nodes", MOST, "labels", "a"))
+    assert found[-1].at == Place("nodes.yaml", 0, ("nodes", MOST_FINDINGS, "labels", "a"))
 
 
 def test_one_code_does_not_hide_another() -> None:
@@ -141,15 +142,15 @@ def test_a_document_has_a_hundred_levels(kind: str, fill: str) -> None:
     def read_all(text: str) -> None:
         list(json_documents(kind, text.encode()) if kind.endswith(".json") else yaml_documents(kind, text))
 
-    read_all(nested(MAX_DEPTH))
+    read_all(nested(DEEPEST_DOCUMENT))
     with pytest.raises(Unreadable) as broken:
-        read_all(nested(MAX_DEPTH + 1))
+        read_all(nested(DEEPEST_DOCUMENT + 1))
     assert [found.message for found in broken.value.diagnostics] == ["more than 100 levels of nesting"]
 
 
 def test_a_document_has_ten_million_mappings_and_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("json_stream", "yaml"):
-        monkeypatch.setattr(f"ipamc.read.syntax.{module}.MAX_CONTAINERS", 3)
+        monkeypatch.setattr(f"ipamc.read.syntax.{module}.MOST_CONTAINERS", 3)
     text = '[{}, {"a": "[[[[ \\" {{{{"}'
     problem = "more than 3 mappings and lists"
     assert list(json_documents("a.json", f"{text}]".encode()))
@@ -180,7 +181,7 @@ def test_positions_are_looked_for_only_as_deep_as_a_document_may_be(monkeypatch:
     for wanted in (("x",), (0,) * 50):  # beside the way to a wanted value, and on it
         events.clear()
         locate([note("IPC0008", Place("nodes.yaml", 1, wanted), "x")], {"nodes.yaml": text.encode()})
-        assert events["read"] < 2 * MAX_DEPTH
+        assert events["read"] < 2 * DEEPEST_DOCUMENT
 
 
 def test_an_alias_of_long_text_counts_by_its_length() -> None:
@@ -204,7 +205,7 @@ def test_a_file_has_a_thousand_tag_directives() -> None:
 def test_a_document_has_a_million_scalars_that_readers_take_differently(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("ipamc.read.syntax.yaml.MAX_ODD", 3)
+    monkeypatch.setattr("ipamc.read.syntax.yaml.MOST_ODD_SCALARS", 3)
     assert list(yaml_documents("a.yaml", "[y, n, on]"))
     assert refusal("a.yaml", "[y, n, on, {off: 1}]")[:2] == ("IPC0004", 13)
 
@@ -273,7 +274,7 @@ def test_a_lock_has_ten_thousand_wrong_lines_and_no_more_are_looked_for() -> Non
     row = '{"block":"10.0.0.0/26","pool":"a","node":"%s"}\n'
     for body, code in (("x\n" * MANY, "IPC0403"), (row % "a" * MANY, "IPC0407")):
         _, found = load((head + body).encode(), "ipam.lock", cluster, Consent(), rendered=False)
-        assert Counter(finding.code for finding in found)[code] == MOST
+        assert Counter(finding.code for finding in found)[code] == MOST_FINDINGS
 
 
 def test_words_of_a_lock_are_cut_in_findings() -> None:
@@ -313,12 +314,12 @@ def entries(number: int, entry: str = '{"name":"n%d"}', first: int = 0) -> str:
 
 
 ATTACKS: Mapping[str, tuple[str, Callable[[], str]]] = {
-    "an inventory": ("json", lambda: INVENTORY % entries(MAX_NODES * 3)),
-    "an inventory with an odd field": ("json", lambda: INVENTORY % (entries(MAX_NODES * 3) + ',{"odd":1}')),
-    "nodes with labels": ("json", lambda: INVENTORY % entries(MAX_NODES * 3, '{"name":"n%d","labels":{}}')),
-    "a list": ("json", lambda: LIST % entries(MAX_NODES * 3, '{"metadata":{"name":"n%d"}}')),
-    "an inventory in YAML": ("yaml", lambda: NODES + "- {name: n}\n" * (MAX_NODES * 3)),
-    "documents": ("yaml", lambda: "---\n" * (MAX_NODES * 3)),
+    "an inventory": ("json", lambda: INVENTORY % entries(MOST_NODES * 3)),
+    "an inventory with an odd field": ("json", lambda: INVENTORY % (entries(MOST_NODES * 3) + ',{"odd":1}')),
+    "nodes with labels": ("json", lambda: INVENTORY % entries(MOST_NODES * 3, '{"name":"n%d","labels":{}}')),
+    "a list": ("json", lambda: LIST % entries(MOST_NODES * 3, '{"metadata":{"name":"n%d"}}')),
+    "an inventory in YAML": ("yaml", lambda: NODES + "- {name: n}\n" * (MOST_NODES * 3)),
+    "documents": ("yaml", lambda: "---\n" * (MOST_NODES * 3)),
 }
 """Each of some megabytes, made where it is used."""
 
@@ -336,14 +337,14 @@ def test_nodes_are_counted_while_they_are_read(attack: str) -> None:
     tracemalloc.stop()
     (found,) = refused.value.diagnostics
     assert found.code == "IPC0004"
-    assert found.message.startswith(f"more than {MAX_NODES:,} ")
-    assert peak < 500 * MAX_NODES
+    assert found.message.startswith(f"more than {MOST_NODES:,} ")
+    assert peak < 500 * MOST_NODES
 
 
 @pytest.mark.parametrize("again", [False, True])
 def test_nodes_of_several_files_are_counted_together(again: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001 - a parameter of the test
     for module in ("read", "rules"):
-        monkeypatch.setattr(f"ipamc.read.{module}.MAX_NODES", 5)
+        monkeypatch.setattr(f"ipamc.read.{module}.MOST_NODES", 5)
     files = {"c_yaml": CLUSTER}
     for number in range(4 if again else 2):
         files[f"n{number}_json"] = INVENTORY % entries(3, first=0 if again else 3 * number)
@@ -355,7 +356,7 @@ def test_nodes_of_several_files_are_counted_together(again: bool, monkeypatch: p
 
 def test_planned_nodes_count_too(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("read", "rules"):
-        monkeypatch.setattr(f"ipamc.read.{module}.MAX_NODES", 5)
+        monkeypatch.setattr(f"ipamc.read.{module}.MOST_NODES", 5)
     planned = '{"name":"n%d","planned":true}'
     text = INVENTORY % f"{entries(3)},{entries(3, planned, first=3)}"
     assert findings(c_yaml=CLUSTER, n_json=text)[0].message == "more than 5 nodes"

@@ -9,7 +9,8 @@ import pytest
 from ipamc.model.cidr import address_text
 from ipamc.model.diagnostics import Refused
 from ipamc.model.dump import Table
-from ipamc.read.routes import LARGEST, read_routes
+from ipamc.model.limits import LARGEST_ROUTES
+from ipamc.read.routes import read_routes
 
 SAMPLES = Path(__file__).parent / "routes"
 BGP = {
@@ -124,7 +125,7 @@ def test_an_empty_table(text: str) -> None:
         ("[" * 100_000, "no routing table in JSON"),
         ('{"10.0.0.0/24": [', "Input data was truncated"),
         ("1007-10.0.0.0/24 unicast\n", "this is no routing table that ipamc reads"),
-        (" " * (LARGEST + 1), f"the table has more than {LARGEST:,} bytes"),
+        (" " * (LARGEST_ROUTES + 1), f"the table has more than {LARGEST_ROUTES:,} bytes"),
     ],
 )
 def test_what_is_no_table(text: str, says: str) -> None:

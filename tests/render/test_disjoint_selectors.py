@@ -236,7 +236,7 @@ def test_pools_that_overlap_too_much_list_hostnames(monkeypatch: pytest.MonkeyPa
     nodes = [node(f"n{letter}", {letter: "x"}) for letter in letters]
     by_labels = check(made(pools, nodes))
     assert len(by_labels["h"]["matchExpressions"]) == len(letters)
-    for limit in ("MOST_VALUES", "MOST_COMPARISONS"):
+    for limit in ("MOST_OPPOSITE_VALUES", "MOST_COMPARED_SELECTORS"):
         with monkeypatch.context() as patched:
             patched.setattr(node_config, limit, 3)
             found = check(made(pools, nodes))

@@ -9,6 +9,7 @@ import pytest
 
 from ipamc.lock.file import parse
 from ipamc.model.cluster import Mode
+from ipamc.model.limits import MAP_ROWS
 from ipamc.model.lock import Lock
 from ipamc.model.plan import Plan
 from ipamc.report import plan_svg
@@ -63,7 +64,7 @@ def test_rows_without_a_change_are_left_out() -> None:
 def test_a_large_plan_is_cut_and_says_so() -> None:
     held = {f"n{number}": f"10.{number // 32}.{number % 32 * 8}.0/26" for number in range(200)}
     text = drawn(plan("cluster-pool", [pool("p", "10.0.0.0/12")], held))
-    assert len(titles(text, "held new")) == plan_svg.MOST_ROWS
+    assert len(titles(text, "held new")) == MAP_ROWS
     assert "and 80 more rows with changes, which the plan&apos;s text has" in text.replace("'", "&apos;")
 
 

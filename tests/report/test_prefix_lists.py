@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipamc.model.cidr import parse_block
-from ipamc.report.prefixes import FORMATS, LONGEST_NAME, ClusterAggregates, list_name
+from ipamc.model.limits import PREFIX_LIST_NAME
+from ipamc.report.prefixes import FORMATS, ClusterAggregates, list_name
 from ipamc.review.aggregates import LineGroup, aggregates
 
 Lists = dict[str, list[tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, int]]]
@@ -225,7 +226,7 @@ def test_names_are_safe_and_no_two_groups_share_one(
 ) -> None:
     name, second = list_name(one, group_of, 4), list_name(other, other_of, 4)
     assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name)
-    assert len(name) <= LONGEST_NAME
+    assert len(name) <= PREFIX_LIST_NAME
     assert (name == second) == ((one, group_of) == (other, other_of))
     assert list_name(one, group_of, 6) != name
 

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipamc.model.diagnostics import Diagnostic, Place, Related, Severity, Span, error, note, warning
-from ipamc.report.findings import FORMATS, LIMIT, NAMES, report
-from ipamc.report.terminal_text import AFTER, BEFORE, LONGEST, excerpt, tally, visible
+from ipamc.model.limits import AFTER_CARET, BEFORE_CARET, FINDINGS_SHOWN, TEXT_SHOWN
+from ipamc.report.findings import FORMATS, NAMES, report
+from ipamc.report.terminal_text import excerpt, tally, visible
 
 LINE = "    cidrs: [10.0.8.0/24]"
 OVERLAP = error(
@@ -126,10 +127,11 @@ def test_findings_are_sorted_by_place() -> None:
 @pytest.mark.parametrize("style", ["full", "concise"])
 def test_people_see_the_first_of_each_code_and_how_many_more(style: str) -> None:
     many = [
-        error("IPC0303", at("a.yaml", line), f"no room for node-{line}") for line in range(1, LIMIT + 1313)
+        error("IPC0303", at("a.yaml", line), f"no room for node-{line}")
+        for line in range(1, FINDINGS_SHOWN + 1313)
     ]
     text = report([*many, OVERLAP], style)
-    assert text.count("error[IPC0303]") == LIMIT
+    assert text.count("error[IPC0303]") == FINDINGS_SHOWN
     assert "no room for node-20\n" in text
     assert text.endswith("... and 1,312 more IPC0303\n")
     assert "error[IPC0207]" in text
@@ -174,7 +176,7 @@ def test_what_does_not_print_is_spelled_out(text: str, shown: str) -> None:
 
 
 def test_a_name_of_any_length_is_cut() -> None:
-    assert visible("n" * 1_000_000) == "n" * LONGEST + "…"
+    assert visible("n" * 1_000_000) == "n" * TEXT_SHOWN + "…"
 
 
 hostile = st.text(st.characters(codec=None), max_size=40)
@@ -214,14 +216,14 @@ def test_the_caret_stands_under_its_text(
 def test_a_long_line_is_cut_around_the_caret() -> None:
     source = "a" * 100_000 + "HERE" + "b" * 100_000
     cut = excerpt(Span("a.json", 1, 100_001, 100_005, source))
-    assert cut.text == "…" + "a" * BEFORE + "HERE" + "b" * BEFORE + "…"
+    assert cut.text == "…" + "a" * BEFORE_CARET + "HERE" + "b" * BEFORE_CARET + "…"
     assert cut.text[cut.indent : cut.indent + cut.carets] == "HERE"
 
 
 def test_a_long_span_is_cut_too() -> None:
     cut = excerpt(Span("a.json", 1, 1, 100_001, "x" * 100_000))
-    assert len(cut.text) == AFTER + BEFORE + 1
-    assert cut.carets <= AFTER + BEFORE
+    assert len(cut.text) == AFTER_CARET + BEFORE_CARET + 1
+    assert cut.carets <= AFTER_CARET + BEFORE_CARET
 
 
 def test_the_formats() -> None:

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from ipamc.catalogue import catalogue
 from ipamc.model.diagnostics import Diagnostic, Place, Related, Span, error, note, warning
-from ipamc.report.finding_documents import MOST
-from ipamc.report.findings import SHOWN, Failure, RuleText, command, report
+from ipamc.model.limits import GITHUB_ANNOTATIONS, SARIF_RESULTS
+from ipamc.report.findings import Failure, RuleText, command, report
 from ipamc.workspace.disk import assets
 
 OVERLAP = error(
@@ -107,12 +107,13 @@ def test_github_keeps_ten_of_a_kind_and_the_tenth_says_how_many_more() -> None:
     lines = report(found, "github").splitlines()
     kinds = [parsed(line)[0] for line in lines[:-1]]
     assert kinds == ["error"] * 36 + ["warning"]
-    assert [line for line in lines[:SHOWN] if "more" in line] == [lines[SHOWN - 1]]
+    assert [line for line in lines[:GITHUB_ANNOTATIONS] if "more" in line] == [lines[GITHUB_ANNOTATIONS - 1]]
     assert (
-        parsed(lines[SHOWN - 1])[2] == "and 26 more errors, which GitHub shows no annotation for: see the log"
+        parsed(lines[GITHUB_ANNOTATIONS - 1])[2]
+        == "and 26 more errors, which GitHub shows no annotation for: see the log"
     )
     assert lines[-1] == "and 480 more that are not in this log: 480 IPC0304"
-    assert "more" not in report(many(SHOWN), "github")
+    assert "more" not in report(many(GITHUB_ANNOTATIONS), "github")
 
 
 # GitLab.
@@ -246,10 +247,10 @@ def test_sarif_escapes_the_text_of_a_link() -> None:
 @pytest.mark.deep
 def test_sarif_keeps_the_worst_and_says_what_it_left_out() -> None:
     notes = [note("IPC0500", Span("a.yaml", line), "m") for line in range(1, 10)]
-    found = [*notes, *many(MOST - 2, path="z.yaml")]
+    found = [*notes, *many(SARIF_RESULTS - 2, path="z.yaml")]
     document = json.loads(report(found, "sarif"))
     (run,) = document["runs"]
-    assert len(run["results"]) == MOST
+    assert len(run["results"]) == SARIF_RESULTS
     assert [each["level"] for each in run["results"][-3:]] == ["error", "note", "note"]
     (notification,) = run["invocations"][0]["toolExecutionNotifications"]
     assert notification["message"]["text"] == "7 more findings are not in this report: 7 IPC0500 (note)"

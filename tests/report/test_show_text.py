@@ -7,8 +7,9 @@ import re
 import pytest
 
 from ipamc.model.cidr import parse_block
+from ipamc.model.limits import POOLS_SHOWN
 from ipamc.model.lock import Line
-from ipamc.report.show_text import MOST, Screen, ShowOptions, render
+from ipamc.report.show_text import Screen, ShowOptions, render
 from ipamc.report.terminal_text import width
 from ipamc.report.utilisation import addresses, amount, percent, percent_left
 from tests.support.shown import RACK_A, lab, part, pool
@@ -178,7 +179,7 @@ def test_many_pools_are_cut_on_a_terminal_and_never_in_a_pipe() -> None:
     assert render([cluster], ShowOptions(), Screen()).count("\nrack-") == 200
     assert render([cluster], ShowOptions(every=True), on(80)).count("\nrack-") == 200
     text = render([cluster], ShowOptions(), on(80))
-    assert text.count("\nrack-") == MOST
+    assert text.count("\nrack-") == POOLS_SHOWN
     assert text.splitlines()[-1] == "… and 170 more pools, at most 12% used: --all shows them"
     assert text.splitlines()[-2].startswith("total  ")
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipamc.review.runway import LEAST_CHANGES, LEAST_WEEKS, growth
+from ipamc.model.limits import LEAST_CHANGES, LEAST_WEEKS
+from ipamc.review.runway import growth
 
 YEAR = 52
 SEASON = [round(3 + 5 * math.sin(2 * math.pi * week / YEAR)) for week in range(YEAR)]

@@ -125,4 +125,17 @@ def config(*, strict: bool = False, auto: bool = True, api: str = CRD) -> Object
     }
 
 
+def bgp(kind: str, name: str, *, api: str = CRD, **spec: Any) -> Object:
+    """Return a BGPPeer or BGPConfiguration."""
+    return {"apiVersion": api, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def asking(item: Object, **annotations: str) -> Object:
+    """Return a pod or namespace that asks Calico by these annotations; with `ip_pool`, Cilium."""
+    names = {"ip_pool": "ipam.cilium.io/ip-pool", "ipv6_pool": "ipam.cilium.io/ipv6-pool"}
+    keys = {key: names.get(key, f"cni.projectcalico.org/{key}") for key in annotations}
+    noted = {keys[key]: text for key, text in annotations.items()}
+    return {**item, "metadata": {**item["metadata"], "annotations": {"token": "s3cret", **noted}}}
+
+
 FROZEN = config(strict=True, auto=False)

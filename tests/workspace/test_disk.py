@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from ipamc.workspace import cluster_lock, disk, output, safe_read
-from ipamc.workspace.cluster_lock import LockedFolder, lock_folder
+from ipamc.workspace import disk, locked_folder, output, safe_read
 from ipamc.workspace.clusters import find
 from ipamc.workspace.disk import read_lock
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.inputs import read_sources
+from ipamc.workspace.locked_folder import LockedFolder, lock_folder
 from ipamc.workspace.output import Changes, compare
 from ipamc.workspace.source import Disk
 
@@ -22,7 +22,7 @@ from ipamc.workspace.source import Disk
 def cluster(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a cluster's folder; on this system, and as on one that opens no folders."""
     if request.param == "paths":
-        monkeypatch.setattr(cluster_lock, "_BY_HANDLE", False)
+        monkeypatch.setattr(locked_folder, "_BY_HANDLE", False)
     monkeypatch.chdir(tmp_path)
     folder = Path("clusters/lab")
     folder.mkdir(parents=True)
@@ -100,7 +100,7 @@ def test_a_link_within_the_folder_is_read(cluster: Path) -> None:
 def test_what_is_no_input_is_refused(
     cluster: Path, make: object, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(safe_read, "LARGEST", 10)
+    monkeypatch.setattr(safe_read, "LARGEST_FILE", 10)
     put(Path("secret.yaml"))
     (cluster / "folder").mkdir()
     put(cluster / "good.yaml")

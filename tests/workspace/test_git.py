@@ -63,7 +63,7 @@ def test_only_what_is_wanted_is_read(repository: Path, monkeypatch: pytest.Monke
     """A large file that is no input costs nothing; a large input is refused before it is read."""
     (repository / "a/large.bin").write_bytes(b"0" * 5_000)
     commit(repository)
-    monkeypatch.setattr(git_tree, "LARGEST", 1_000)
+    monkeypatch.setattr(git_tree, "LARGEST_FILE", 1_000)
     head = run(repository, "rev-parse", "HEAD")
     assert len(git_tree.files(str(repository), head, "a", lambda name: name.endswith("ml"))) == 4
     with pytest.raises(EnvironmentFailure, match=r"a/large.bin has 5,000 bytes, more than 1,000"):
@@ -115,7 +115,7 @@ def test_all_files_together_have_a_limit(repository: Path, monkeypatch: pytest.M
     for name in range(5):
         (repository / f"a/{name}.json").write_bytes(b"0" * 500)
     commit(repository)
-    monkeypatch.setattr(git_tree, "TOTAL", 2_000)
+    monkeypatch.setattr(git_tree, "LARGEST_INPUTS", 2_000)
     with pytest.raises(EnvironmentFailure, match=r"\.json has 500 bytes, more than"):
         files(repository, "a")
 

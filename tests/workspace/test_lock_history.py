@@ -150,7 +150,7 @@ def test_a_lock_that_is_too_large_is_passed_over(
     repository: Path,  # noqa: ARG001
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("ipamc.workspace.revision.LARGEST", 1000)
+    monkeypatch.setattr("ipamc.workspace.revision.LARGEST_FILE", 1000)
     for second, text in enumerate(("one", "x" * 1001, "two")):
         commit(text, "c", second)
     assert [text for _, _, text in seen()] == [b"one", b"", b"two"]

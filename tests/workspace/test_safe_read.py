@@ -36,7 +36,7 @@ def test_what_is_not_read(
     tmp_path: Path, make: object, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(safe_read, "LARGEST", 10)
+    monkeypatch.setattr(safe_read, "LARGEST_FILE", 10)
     Path("file").write_text("text")
     path = Path("bad")
     make(path)  # type: ignore[operator]  # a function of a path
@@ -110,7 +110,8 @@ def test_a_file_that_is_replaced_by_a_link_is_not_followed(
 
 def test_files_have_a_limit_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(safe_read, "TOTAL", 25)
+    for module in (safe_read, inputs):
+        monkeypatch.setattr(module, "LARGEST_INPUTS", 25)
     for name in "abcd":
         Path(f"{name}.yaml").write_text("x" * 10)
     sources, refused = inputs.read_sources(".")

@@ -19,6 +19,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.cluster import Pool
 from ipamc.model.diagnostics import Related, count
 from ipamc.model.evidence import Evidence
+from ipamc.model.limits import MOST_TEST_BLOCKS
 from ipamc.model.lock import State
 from ipamc.model.node import HOSTNAME, Node
 from ipamc.model.plan import Demand, Offer, Want
@@ -29,9 +30,6 @@ from ipamc.place.allocate.newcomers import Newcomers
 from ipamc.place.allocate.occupancy import Occupancy, blocked
 from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import Chooser, rank
-
-MOST_WORK = 2_000_000
-"""The most blocks placed for all tests, plus lines in their pools; both families count as one."""
 
 
 class _Kind(NamedTuple):
@@ -135,8 +133,8 @@ class Rooms:
         ranges = [cidr.block for pool in pools for part in pool.families.values() for cidr in part.ranges]
         lines = self._subjects.lines_in(ranges)
         self._work += blocks + lines // 10
-        if self._work > MOST_WORK:
-            raise TooMany(f"tests of room place more than {MOST_WORK:,} blocks")
+        if self._work > MOST_TEST_BLOCKS:
+            raise TooMany(f"tests of room place more than {MOST_TEST_BLOCKS:,} blocks")
 
     def _place(self, offers: tuple[Offer, ...], wanted: int) -> _Found:
         cluster = self._plan.cluster

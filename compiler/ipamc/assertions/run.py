@@ -21,10 +21,8 @@ from ipamc.assertions.subjects import Subjects, TooMany
 from ipamc.model.assertion import Apart, Assertion, BlocksOf, NodeHas, NothingIn, Room
 from ipamc.model.cluster import Cluster, Scheme
 from ipamc.model.diagnostics import Diagnostic, Severity
+from ipamc.model.limits import MOST_TESTS
 from ipamc.model.plan import Plan
-
-MOST = 1000
-"""The most tests of a cluster."""
 
 
 class TestStatus(enum.StrEnum):
@@ -78,8 +76,9 @@ def of_cluster(cluster: Scheme, shared: Sequence[Assertion]) -> tuple[list[Asser
     tests = [*own, *(test for test in shared if _holds(test, cluster))]
     by_path = {test.at.path: rules.other_space(test, cluster.address_space) for test in strangers}
     found = list(by_path.values())
-    if len(tests) > MOST:
-        found.append(rules.too_much(tests[MOST].at, f"{len(tests):,} tests, and {MOST:,} is the limit"))
+    if len(tests) > MOST_TESTS:
+        problem = f"{len(tests):,} tests, and {MOST_TESTS:,} is the limit"
+        found.append(rules.too_much(tests[MOST_TESTS].at, problem))
     return tests, found
 
 

@@ -11,17 +11,11 @@ from msgspec import Struct
 from ipamc.model.address_sets import by_block
 from ipamc.model.assertion import Apart, Assertion, BlocksOf, Room
 from ipamc.model.cidr import Block
+from ipamc.model.limits import MOST_TEST_LABELS, MOST_TEST_NAMES, MOST_TEST_STEPS
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Plan, Want
 from ipamc.model.selector.selector import Selector, SelectorIndex
 from ipamc.model.wording import nearest
-
-MOST_STEPS = 2_000_000
-"""The most groups of nodes, prefixes, CIDRs and blocks that all tests evaluate: some 10 seconds."""
-MOST_NAMES = 1_000_000
-"""The most names compared with misspelt ones, some 4 seconds; later misspelt names get no hint."""
-MOST_TESTS = 5_000_000
-"""The most tests of labels, and pairs of a selector and a group of nodes: some 5 seconds."""
 
 
 class TooMany(Exception):  # noqa: N818 - a limit, not a failure of ipamc
@@ -94,10 +88,10 @@ class Subjects:
                     pairs += len(numbers)
                 projected[projection] = group
             group.wants.append(want)
-            if index.asked > MOST_TESTS or pairs > MOST_TESTS:
+            if index.asked > MOST_TEST_LABELS or pairs > MOST_TEST_LABELS:
                 raise TooMany(
                     f"the selectors of tests and {len(self.plan.wants):,} nodes take more than "
-                    f"{MOST_TESTS:,} tests of labels"
+                    f"{MOST_TEST_LABELS:,} tests of labels"
                 )
         return list(groups.values())
 
@@ -106,18 +100,18 @@ class Subjects:
         return self._groups if selector is None else self._by_selector[id(selector)]
 
     def count(self, steps: int) -> None:
-        """Count the steps of a test. Raises TooMany above MOST_STEPS."""
+        """Count the steps of a test. Raises TooMany above MOST_TEST_STEPS."""
         self._steps += steps
-        if self._steps > MOST_STEPS:
+        if self._steps > MOST_TEST_STEPS:
             raise TooMany(
                 f"{len(self.plan.scheme.tests):,} tests of {len(self.plan.wants):,} nodes look at more than "
-                f"{MOST_STEPS:,} groups, prefixes, CIDRs and blocks"
+                f"{MOST_TEST_STEPS:,} groups, prefixes, CIDRs and blocks"
             )
 
     def nearest(self, word: str, known: Collection[str]) -> str:
-        """Return the most similar known word, or ""; "" after MOST_NAMES comparisons."""
+        """Return the most similar known word, or ""; "" after MOST_TEST_NAMES comparisons."""
         self._names += len(known)
-        return nearest(word, known) if self._names <= MOST_NAMES else ""
+        return nearest(word, known) if self._names <= MOST_TEST_NAMES else ""
 
     def by_value(self, label: str, selector: Selector | None = None) -> Mapping[str, Sequence[NodeGroup]]:
         """Return the groups of a selector by their value of a label that some test has in `each`, in order.

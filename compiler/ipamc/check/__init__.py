@@ -17,10 +17,10 @@ from ipamc.model.lock import Lock
 from ipamc.model.plan import Plan
 
 if TYPE_CHECKING:
-    from ipamc.check import address_space, admission, follows, network
+    from ipamc.check import address_space, admission, bgp, follows, network
 else:
-    names = "address_space", "admission", "follows", "network"
-    address_space, admission, follows, network = on_demand(__name__, *names)
+    names = "address_space", "admission", "bgp", "follows", "network"
+    address_space, admission, bgp, follows, network = on_demand(__name__, *names)
 
 
 def check(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -39,8 +39,8 @@ def check(cluster: Cluster) -> Iterator[Diagnostic]:
         yield from metallb(cluster)
     elif cluster.bgp == "control-plane":
         yield from control_plane(cluster)
-    if cluster.advertisements or cluster.peer_configs or cluster.peer_clusters:
-        yield from network.check_bgp(cluster)
+    if cluster.has_bgp_objects:
+        yield from bgp.check_bgp(cluster)
     if cluster.admission.used:
         yield from admission.check_admission(cluster)
 
@@ -57,6 +57,8 @@ def check_plan(plan: Plan, today: Lock) -> Iterator[Diagnostic]:
     yield from capacity.nearly_full(plan.cluster, today)
     yield from capacity.fewer_than_max_pods(plan)
     yield from capacity.too_many_shards_needed(plan)
+    if plan.cluster.has_bgp_objects and plan.cluster.bgp == "control-plane":
+        yield from bgp.never_advertised(plan)
     mode = plan.cluster.mode
     if mode is Mode.CRD:
         yield from capacity.too_many_entries(plan)

@@ -23,6 +23,7 @@ from ipamc.model.address_sets import blocks_over, covers, nested, outermost, sha
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import AddressSpace, Cluster
 from ipamc.model.diagnostics import Diagnostic, Place, Related, Span, error, warning
+from ipamc.model.limits import CLUSTERS_SHOWN
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.masquerade import needs_members
 from ipamc.model.ownership import RangeIndex
@@ -31,8 +32,6 @@ from ipamc.read.space_index import Index
 
 Entry = tuple["Prefix", str, bool]  # a prefix, its cluster, and whether that is the checked one
 HeldBlock = tuple[Block, Line | Record]  # a block in a lock that is not released, and its line
-
-MOST = 20  # the most clusters that are named around one prefix
 
 
 def held_lines(lock: Lock) -> list[HeldBlock]:
@@ -135,7 +134,7 @@ def _way_out(*ends: tuple[str, Prefix]) -> str:
 
 def meetings(every: Sequence[ClusterPrefixes]) -> list[list[int]]:
     """Return, for each cluster, those of its address space that overlap it, by index, in order.
-    A cluster that overlaps has at least one, and up to MOST clusters around each of its prefixes: if all
+    A cluster that overlaps has at least one, and up to CLUSTERS_SHOWN around each of its prefixes: if all
     overlap, the number of findings grows with the clusters, and not with their pairs. O(n log n) of all
     prefixes.
     """
@@ -145,7 +144,7 @@ def meetings(every: Sequence[ClusterPrefixes]) -> list[list[int]]:
         spaces.setdefault(found.space, []).extend((prefix, number) for prefix in found.prefixes)
     for entries in spaces.values():
         for (_, number), around in nested(entries, lambda entry: entry[0].block):
-            for _, other in around[-MOST:]:
+            for _, other in around[-CLUSTERS_SHOWN:]:
                 if other != number:
                     met[number].add(other)
                     met[other].add(number)

@@ -8,13 +8,10 @@ from ipamc.model.admission import ASSIGN, ASSIGN_BETA, CIDR_IN_CEL, ENFORCE
 from ipamc.model.cilium.versions import text
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Diagnostic, Related, error
+from ipamc.model.limits import LARGEST_OBJECT, LONGEST_EXPRESSION
 
 _GATE = "--feature-gates=MutatingAdmissionPolicy=true"
 _API = "--runtime-config=admissionregistration.k8s.io/v1beta1=true"
-LARGEST = 1_400_000
-"""The most bytes of an object: etcd accepts requests of 1.5 MiB (--max-request-bytes)."""
-EXPRESSION = 100_000
-"""The most characters of an expression: the limit of cel-go's parser."""
 
 
 def check_admission(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -70,12 +67,13 @@ def policy_too_large(cluster: Cluster, files: Mapping[str, str]) -> Iterator[Dia
     for path, rendered in files.items():
         if path.startswith("admission/"):
             at = cluster.field("spec", "admission")
-            if (largest := max(map(len, rendered.split("\n---\n")))) > LARGEST:
-                message = f"a policy of {path} has {largest:,} bytes; the limit is {LARGEST:,}"
+            if (largest := max(map(len, rendered.split("\n---\n")))) > LARGEST_OBJECT:
+                message = f"a policy of {path} has {largest:,} bytes; the limit is {LARGEST_OBJECT:,}"
                 fix = f"write a smaller output: {{shardSize}}, then ipamc lock {cluster.name} --reshard"
                 yield error("IPC0574", at, message, help=fix)
-            if (longest := max(map(len, rendered.split("\n")))) > EXPRESSION:
-                message = f"an expression of {path} has {longest:,} characters; the limit is {EXPRESSION:,}"
+            if (longest := max(map(len, rendered.split("\n")))) > LONGEST_EXPRESSION:
+                limit = f"the limit is {LONGEST_EXPRESSION:,}"
+                message = f"an expression of {path} has {longest:,} characters; {limit}"
                 fewer = "write fewer and wider ranges, or fewer pools with follows"
                 fix = f"{fewer}, or move the nodes that hold blocks there (IPC0314)"
                 yield error("IPC0574", at, message, help=fix)

@@ -13,13 +13,11 @@ from ipamc.model.cidr import Block
 from ipamc.model.cilium.versions import pre_allocation, usable_in, usable_of
 from ipamc.model.cluster import Cluster, Dialect, Pool, Scheme
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, note, several, warning
+from ipamc.model.limits import LARGEST_CONFIG_MAP, MOST_CRD_ADDRESSES
 from ipamc.model.lock import Line, Lock
 from ipamc.model.node import Node
 from ipamc.model.plan import Plan
 from ipamc.model.pool_words import larger_block, larger_block_for_some, more_room, smaller_block
-
-CRD_ENTRIES = 4096
-"""The most addresses in one CiliumNode: a larger object is slow to patch, and nears etcd's 1.5 MiB."""
 
 _kind = attrgetter("pool", "block.family", "block.prefix")
 
@@ -86,13 +84,13 @@ def too_many_entries(plan: Plan) -> Iterator[Diagnostic]:
     over: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for name, lines in sorted(plan.held.items()):
         entries = sum(line.addresses or usable_of(plan.cluster, line) for line in lines)
-        if entries > CRD_ENTRIES:
+        if entries > MOST_CRD_ADDRESSES:
             over[lines[0].pool].append((name, entries))
     for name, nodes in sorted(over.items()):
         at, way_out = plan.cluster.at, "use a smaller block"
         if pool := plan.cluster.pools_by_name.get(name):
             at, way_out = next(iter(pool.families.values())).at / "blockSize", smaller_block(pool)
-        limit = f"{CRD_ENTRIES:,} is the limit: {names(node for node, _ in nodes)}"
+        limit = f"{MOST_CRD_ADDRESSES:,} is the limit: {names(node for node, _ in nodes)}"
         message = f"{nodes[0][1]:,} addresses in one CiliumNode, and {limit}"
         yield error("IPC0531", at, message, help=f"{way_out}, or cluster-pool mode")
 
@@ -154,14 +152,10 @@ def pinned_mask_changed(plan: Plan) -> Iterator[Diagnostic]:
                 yield mask_size_changed(pools[key[0]], key[1], before, now, also)
 
 
-CONFIG_MAP = 1 << 20
-"""The most bytes of a ConfigMap (Kubernetes: MaxSecretSize, 1 MiB)."""
-
-
 def config_map_too_large(cluster: Cluster, files: Mapping[str, str]) -> Iterator[Diagnostic]:
     """IPC0529: cilium-config is at most 1 MiB."""
     size = len(files.get("cilium/configmap.yaml", "").encode())
-    if size > CONFIG_MAP:
+    if size > LARGEST_CONFIG_MAP:
         at = cluster.field("spec", "ipam", "autoCreate")
-        message = f"cilium-config has {size:,} bytes; the limit is {CONFIG_MAP:,}"
+        message = f"cilium-config has {size:,} bytes; the limit is {LARGEST_CONFIG_MAP:,}"
         yield error("IPC0529", at, message, help="remove pools from autoCreate: they become manifests")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from ipamc.check.evidence import PAIRS, cidr_texts, mismatch_advice
+from ipamc.check.evidence import cidr_texts, mismatch_advice
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Related, and_others, count, error, several, warning
 from ipamc.model.evidence import Evidence
 from ipamc.model.follows import address_for
+from ipamc.model.limits import MOST_PLACES
 from ipamc.model.node import CiliumNode, Node
 from ipamc.model.ownership import Ownership, OwnershipRules
 from ipamc.model.plan import Origin, Plan, ShownBlock, pod_cidrs
@@ -37,7 +38,7 @@ def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
         holds = f"the lock holds {cidr_texts(wanted) or 'none'}; the field is immutable"
         message = f"{has}, but {holds}{and_others([node.name for node in some])}"
         also = _held_at(plan, name)
-        for node in some[1:PAIRS]:
+        for node in some[1:MOST_PLACES]:
             also.append(Related(node.at, f"node {node.name}: {cidr_texts(node.pod_cidrs)}"))
             also += _held_at(plan, node.name)
         drain = f"drain {name}, run kubectl delete node {name}"
@@ -87,7 +88,7 @@ def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
         shows = f"CiliumNode {name} shows {_shown(strays)}"
         more = and_others([node.name for node, _, _ in some])
         also = _held_at(plan, name) or [Related(node.at, "the node is here")]
-        for other, its, blocks in some[1:PAIRS]:
+        for other, its, blocks in some[1:MOST_PLACES]:
             also.append(Related(its.at, f"CiliumNode {other.name} shows {_shown(blocks)}"))
             also += _held_at(plan, other.name)
         restart = "apply, restart its agent, and export its CiliumNode again"

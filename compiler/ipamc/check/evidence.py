@@ -14,17 +14,14 @@ from ipamc.model.cilium.versions import can
 from ipamc.model.cluster import Cluster, Mode, Scheme
 from ipamc.model.diagnostics import Diagnostic, Related, Span, and_others, error, names, several, warning
 from ipamc.model.evidence import Evidence
+from ipamc.model.limits import MOST_PLACES, STRANGE_NODES
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.node import CiliumNode, Node
 from ipamc.model.ownership import Ownership, OwnershipRules
 from ipamc.model.plan import NodeState, ShownBlock
 
-PAIRS = 4
-"""The most nodes of one finding of which both places are listed."""
 _ASKED = ("Node", "CiliumNode", "CiliumEndpoint", "Pod")
 """The kinds that tell which blocks nodes use."""
-FEW = 3
-"""The number of nodes that may always show none of their blocks."""
 
 
 def cidr_texts(blocks: Iterable[Block]) -> str:
@@ -58,7 +55,7 @@ def node_and_cilium_node_differ(cluster: Cluster, lines: Sequence[Line]) -> Iter
     has, others = f"node {node.name} has podCIDRs {cidr_texts(node.pod_cidrs)}", cidr_texts(other.blocks)
     message = f"{has}, but its CiliumNode has {others}{and_others([each.name for each, _ in differ])}"
     also = [Related(other.at, f"CiliumNode {other.name}")]
-    for here, there in differ[1:PAIRS]:
+    for here, there in differ[1:MOST_PLACES]:
         also.append(Related(here.at, f"node {here.name}: {cidr_texts(here.pod_cidrs)}"))
         also.append(Related(there.at, f"CiliumNode {there.name}: {cidr_texts(there.blocks)}"))
     pods = f"kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}"
@@ -149,7 +146,7 @@ def other_cluster(
     cluster: Scheme, lock: Lock, strange: Sequence[NodeState], agreeing: int
 ) -> Iterator[Diagnostic]:
     """IPC0438: most nodes show at least one of the blocks that the lock has for them."""
-    if len(strange) > max(FEW, (len(strange) + agreeing) // 2):
+    if len(strange) > max(STRANGE_NODES, (len(strange) + agreeing) // 2):
         first = strange[0]
         mine = next(line for line in lock.lines if line.node == first.name and line.state is State.HELD)
         share = f"{len(strange):,} of {len(strange) + agreeing:,} nodes"

@@ -9,7 +9,8 @@ from ipamc.model.address_sets import blocks_over, covers, lines_over, outermost,
 from ipamc.model.cidr import Block, OverlapIndex, Range
 from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily
 from ipamc.model.diagnostics import Diagnostic, Related, error, several, warning
-from ipamc.model.follows import IPV6_LONGEST, address_for, area_of, networks, room_for
+from ipamc.model.follows import address_for, area_of, networks, room_for
+from ipamc.model.limits import FOLLOWED_IPV6
 from ipamc.model.plan import Plan
 from ipamc.model.pool_words import suggest_pool, with_reserved
 
@@ -44,10 +45,10 @@ def mode_without_follows(cluster: Cluster, pools: list[Pool]) -> Iterator[Diagno
 def room_for_network(cluster: Cluster, pool: Pool, part: PoolFamily, network: Range) -> Iterator[Diagnostic]:
     """IPC0225: a pool that follows a network has one range, with a block for each address of the network."""
     follows, size = f'pool "{pool.name}" follows {network.block}', part.block_size
-    if part.family == 6 and network.block.prefix < IPV6_LONGEST:
-        message = f"{follows}, and a network of IPv6 is a /{IPV6_LONGEST} or smaller"
+    if part.family == 6 and network.block.prefix < FOLLOWED_IPV6:
+        message = f"{follows}, and a network of IPv6 is a /{FOLLOWED_IPV6} or smaller"
         why = "the admission policy counts in the last group of the address"
-        fix = f"write the part of it, a /{IPV6_LONGEST} or longer, that nodes have: {why}"
+        fix = f"write the part of it, a /{FOLLOWED_IPV6} or longer, that nodes have: {why}"
         yield error("IPC0225", network.at, message, help=fix)
         return
     also = [Related(network.at, "follows is here")]

@@ -10,12 +10,10 @@ from ipamc.check.multi_pool import mask_size_changed
 from ipamc.model.cidr import Block, Range
 from ipamc.model.cluster import AddressSpace, Dialect, Mode, Pool, Scheme
 from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, several, warning
+from ipamc.model.limits import NODES_IN_COMMAND
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Offers, Want
 from ipamc.model.pool_words import terms
-
-MOST_NAMED = 20
-"""The most nodes that a command names."""
 
 
 class Fault(Struct, frozen=True):
@@ -56,8 +54,9 @@ class Faulty(Struct, frozen=True, kw_only=True):
         if self.replaced or cluster.shared_pools or any(line.state is State.PENDING for line in self.lines):
             return ""
         nodes = sorted({line.node for line in self.lines})
-        more = f", and likewise the other {len(nodes) - MOST_NAMED:,}" if len(nodes) > MOST_NAMED else ""
-        renumber = f"ipamc lock {cluster.name} --renumber {','.join(nodes[:MOST_NAMED])}{more}"
+        others = len(nodes) - NODES_IN_COMMAND
+        more = f", and likewise the other {others:,}" if others > 0 else ""
+        renumber = f"ipamc lock {cluster.name} --renumber {','.join(nodes[:NODES_IN_COMMAND])}{more}"
         return f"they keep what they hold; to move them {where}: {renumber}"
 
     def give_back(self, cluster: Scheme) -> str:

@@ -9,6 +9,7 @@ from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can, since, text
 from ipamc.model.cluster import Cluster, Dialect, Mode, Pool
 from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, warning
+from ipamc.model.limits import MOST_PAIRS_OF_POOLS
 from ipamc.model.node import HOSTNAME, Node
 from ipamc.model.plan import Want, by_place
 from ipamc.model.pool_words import FLAG_FIELDS, block_size, other_family
@@ -166,8 +167,6 @@ def name_too_long(cluster: Cluster) -> Iterator[Diagnostic]:
             yield error("IPC0535", node.at, message, help="use a shorter pool name")
 
 
-MOST_PAIRS = 300_000
-"""The most pairs of pools that are compared to find pods that both select: about a second."""
 CALICO_NAME = "projectcalico.org/name"
 """A label that Calico adds to each namespace, and only Calico sees."""
 
@@ -341,7 +340,7 @@ def _overlapping(pools: Sequence[Pool]) -> Iterator[tuple[Pool, Pool]]:
             earlier: Sequence[int] = sorted({*without, *with_value})
         else:
             earlier = range(number)
-        for one in earlier[: MOST_PAIRS // len(pools)]:
+        for one in earlier[: MOST_PAIRS_OF_POOLS // len(pools)]:
             alike = pools[one].families.keys() & pool.families.keys()
             if alike and not apart(conditions[one], conditions[number]):
                 yield pool, pools[one]

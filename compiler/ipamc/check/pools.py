@@ -10,6 +10,7 @@ from ipamc.model.address_sets import blocks_over, covers, index_around, outermos
 from ipamc.model.cidr import BITS, Block, Range, address_text, around
 from ipamc.model.cluster import Cluster, Dialect, Mode, Pool, Usage
 from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, note, several, warning
+from ipamc.model.limits import IPV6_BLOCK_BITS
 from ipamc.model.node import Node
 from ipamc.model.ownership import PoolRange, nodes_in_pools
 from ipamc.model.pool_words import block_size, native_form, no_new_blocks, with_reserved
@@ -17,9 +18,6 @@ from ipamc.model.wording import nearest, shown
 
 CALICO_BOUNDS = {4: (20, 32), 6: (116, 128)}
 """Calico's bounds for `blockSize` (v3.34, api/pkg/apis/projectcalico/v3/ippool.go, XValidation)."""
-
-IPV6_DIFFERENCE = 16
-"""An IPv6 range has at most 2^16 blocks: Cilium and Kubernetes use a bitmap (clusterSubnetMaxDiff)."""
 
 
 def check_pools(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -68,6 +66,9 @@ def ranges_overlap(pools: Iterable[Pool]) -> Iterator[Diagnostic]:
         message = f'{block} of pool "{inner.pool.name}" overlaps {whose}'
         also = [Related(outer.range.at, f"{wide} is here")]
         fix = f"{'' if wide == block else f'split {wide} around {block}, or '}drop one of the two"
+        if outer.pool.dialect is inner.pool.dialect is Dialect.CLUSTER_CIDR and wide == block:
+            sizes = " and ".join(f"/{each.pool.families[block.family].block_size}" for each in (outer, inner))
+            fix = f"write both as one IPPool with blockSizes ({sizes}, each with its nodeSelector); or {fix}"
         yield error("IPC0207", inner.range.at, message, also=also, help=fix)
 
 
@@ -244,14 +245,14 @@ def ipv6_too_wide(
         else:
             continue
         for cidr in part.ranges:
-            if mask - cidr.block.prefix > IPV6_DIFFERENCE:
+            if mask - cidr.block.prefix > IPV6_BLOCK_BITS:
                 sized = part if part.block_size == mask else first.get(mask, part)
                 where = "here" if sized is part else "here, for the whole cluster"
-                has = f"has 2^{mask - cidr.block.prefix} blocks of /{mask}; 2^{IPV6_DIFFERENCE} is the limit"
+                has = f"has 2^{mask - cidr.block.prefix} blocks of /{mask}; 2^{IPV6_BLOCK_BITS} is the limit"
                 message = f'{cidr.block} of pool "{pool.name}" {has}'
                 also = [Related(sized.at / "blockSize", f"the block size is set {where}")]
-                larger = block_size(pool, 6, cidr.block.prefix + IPV6_DIFFERENCE)
-                fix = f"use a range of /{mask - IPV6_DIFFERENCE} or longer, or larger blocks: {larger}"
+                larger = block_size(pool, 6, cidr.block.prefix + IPV6_BLOCK_BITS)
+                fix = f"use a range of /{mask - IPV6_BLOCK_BITS} or longer, or larger blocks: {larger}"
                 yield error("IPC0211", cidr.at, message, also=also, help=fix)
 
 

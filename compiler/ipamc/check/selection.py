@@ -1,23 +1,25 @@
-"""Rules about selectors in this inventory: pools without nodes, labels that no node has."""
+"""Rules about selectors in this inventory: pools without nodes, labels of no node, nodes without Cilium."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.model.cluster import Pool, Scheme
-from ipamc.model.diagnostics import Diagnostic, Place, names, warning
+from ipamc.model.cluster import Cluster, Pool, Scheme
+from ipamc.model.diagnostics import Diagnostic, Place, count, names, note, warning
+from ipamc.model.dump import Dump
+from ipamc.model.evidence import Evidence
+from ipamc.model.limits import MOST_COMPARED_WORDS
+from ipamc.model.lock import Lock
 from ipamc.model.node import Node
 from ipamc.model.plan import Want
 from ipamc.model.pool_words import no_new_blocks
 from ipamc.model.selector.selector import Selector
+from ipamc.model.without_cilium import with_cilium, without_cilium
 from ipamc.model.wording import listing, nearest, shown
-
-MOST_COMPARISONS = 20_000
-"""The most comparisons of words to find similar ones: they take a tenth of a second."""
 
 
 class PlacedSelector(Struct, frozen=True):
@@ -58,7 +60,7 @@ def check_selection(cluster: Scheme, wants: Sequence[Want]) -> Iterator[Diagnost
     found: dict[object, Testers | None] = {}
     for key in sorted(missing):
         near = ""
-        if len(missing) * len(known) <= MOST_COMPARISONS:
+        if len(missing) * len(known) <= MOST_COMPARED_WORDS:
             # The key that was probably meant: the most similar, or the only one with another prefix.
             same_name = [other for other in known if other.rpartition("/")[2] == key.rpartition("/")[2]]
             label = key.removeprefix("metadata.labels.")
@@ -128,7 +130,7 @@ def selects_no_node(pools: Sequence[Pool], nodes: Sequence[Node]) -> Iterator[Di
         for number, some in wanted.items()
     }
     tested = [(key, values) for some in absent.values() for key, values in some.items()]
-    few = sum(len(values) * len(present[key]) for key, values in tested) <= MOST_COMPARISONS
+    few = sum(len(values) * len(present[key]) for key, values in tested) <= MOST_COMPARED_WORDS
     there = {key: f"nodes have {key}={names(found)}; " for key, found in present.items()}
     said: dict[int, tuple[str, str]] = {}
     for number, some in absent.items():
@@ -152,3 +154,33 @@ def _selectors(pool: Pool) -> Iterator[PlacedSelector]:
     yield PlacedSelector(pool, pool.selector, pool.selector_at)
     for size_class in pool.block_sizes:
         yield PlacedSelector(pool, size_class.selector, size_class.at / "nodeSelector")
+
+
+def with_cilium_alone(cluster: Cluster, lock: Lock) -> tuple[Cluster, list[Diagnostic]]:
+    """Return a cluster without the Nodes that run no Cilium, and what is said about them.
+    Entries of an inventory stay, because an import has judged them, and so does a Node that has a block.
+    """
+    if not any(node.live for node in cluster.nodes):
+        return cluster, []
+    dump = Dump(files=(), nodes=cluster.nodes, cilium_nodes=cluster.cilium_nodes)
+    reasons = without_cilium(dump, cluster.runs_on)
+    kept = {node.name for node in cluster.nodes if not node.live}
+    kept |= {line.node for line in lock.lines if line.in_use} | {
+        each.node for each in Evidence(cluster).every()
+    }
+    dump = with_cilium(dump, reasons, kept)
+    return replace(cluster, nodes=dump.nodes), list(left_out(dump.apart, reasons))
+
+
+def left_out(apart: Sequence[Node], reasons: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """IPC0836: every node of the cluster runs Cilium."""
+    by_reason: dict[str, list[str]] = {}
+    for node in apart:
+        by_reason.setdefault(reasons[node.name], []).append(node.name)
+    if by_reason:
+        whys = (f"{why}: {count(len(some), 'node')} ({names(some)})" for why, some in by_reason.items())
+        each = "node that does not run Cilium is", "nodes that do not run Cilium are"
+        text = f"{count(len(apart), *each)} left out; {'; '.join(whys)}"
+        say = "if one runs it, say in cluster.yaml which nodes do"
+        way_out = f"{say}: ipamc explain Cluster.spec.cilium.nodeSelector"
+        yield note("IPC0836", apart[0].at, text, help=way_out)

@@ -81,8 +81,10 @@ def audited(
     """Return the findings of an audit, located, in order of place.
     Raises Refused, EnvironmentFailure, OSError.
     """
+    from ipamc.check.selection import left_out
     from ipamc.importing.facts import with_kept
     from ipamc.model.gc_pause import paused_collector
+    from ipamc.model.without_cilium import with_cilium, without_cilium
     from ipamc.read.locate import locate
     from ipamc.review.audit import audit, refused
     from ipamc.review.audit.context import Context
@@ -92,6 +94,8 @@ def audited(
     with paused_collector():
         sides = load_sides(folder, applied)
         dump, warnings = load_dump(files)
+        without = without_cilium(dump, sides.cluster.runs_on)
+        dump = with_cilium(dump, without, kept={node.name for node in sides.cluster.nodes})
         phase("comparing")
         scene = Context(
             cluster=sides.cluster,
@@ -104,4 +108,5 @@ def audited(
         reasons = refused(scene, sides.changed, sides.applied_at)
         if any(reason.severity is Severity.ERROR for reason in reasons):
             raise Refused(locate([*warnings, *reasons], sides.sources))
-        return locate([*warnings, *reasons, *audit(scene)], sides.sources)
+        about = (*warnings, *reasons, *left_out(dump.apart, without), *audit(scene))
+        return locate(about, sides.sources)

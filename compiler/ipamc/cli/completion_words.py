@@ -13,10 +13,11 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from ipamc.model.limits import LOCKS_FOR_COMPLETION
+
 _Find = Callable[[click.Context, str], Iterable[Any]]  # returns words, or items of click, for the typed text
 _HARMLESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/=@+:,-]{0,252}").fullmatch
 _NODE = re.compile(rb'"node":"([A-Za-z0-9.-]{1,253})"').search
-_MOST_BYTES = 64 << 20  # of locks that are searched
 _LABELS = (
     "kubernetes.io/arch",
     "kubernetes.io/hostname",
@@ -56,7 +57,7 @@ class Offered(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gener
 
 
 def _locks(ctx: click.Context) -> Iterable[bytes]:
-    """Yield the locks of the clusters on the command line, or of all clusters, up to _MOST_BYTES.
+    """Yield the locks of the clusters on the command line, or of all clusters, up to LOCKS_FOR_COMPLETION.
     The option being completed has no value yet, so click does not parse the arguments before it.
     """
     from ipamc.workspace import disk
@@ -65,7 +66,7 @@ def _locks(ctx: click.Context) -> Iterable[bytes]:
     given: Any = ctx.params.get("clusters") or ctx.params.get("cluster") or ()
     known = known_names()
     words = [word for word in (*([given] if isinstance(given, str) else given), *ctx.args) if word in known]
-    left = _MOST_BYTES
+    left = LOCKS_FOR_COMPLETION
     for folder in find(words):
         text = disk.read_lock(folder) or b""
         left -= len(text)

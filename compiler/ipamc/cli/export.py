@@ -12,6 +12,7 @@ from ipamc.cli.findings import Problems, format_option, tell, writable
 from ipamc.cli.options import checked, source_of, source_options, write_option
 from ipamc.cli.terminal import progress, say, show
 from ipamc.model.diagnostics import count, names
+from ipamc.model.limits import LARGEST_LOCK_HISTORY
 from ipamc.workspace import disk
 
 if TYPE_CHECKING:
@@ -144,10 +145,6 @@ def command(
     return code
 
 
-_MOST_BYTES = 100 << 20
-"""The most bytes of versions of a lock, each counted with the size of the last: git takes about a second."""
-
-
 @click.command(cls=Verb)
 @write_option(
     "The page. It is replaced as a whole. - is stdout.",
@@ -228,7 +225,7 @@ def _part(folder: str, source: Source, day: str, most: int) -> Part:
     left_out, shallow = 0, False
     if most:
         history = lock_history(folder, source.record().get("at", {}).get("commit", "HEAD"))
-        most = min(most, max(_MOST_BYTES // max(len(dumps(lock)), 1), 2))
+        most = min(most, max(LARGEST_LOCK_HISTORY // max(len(dumps(lock)), 1), 2))
         some = [history.versions[number] for number in chosen(len(history.versions), most)]
         for version, text in texts(history, some):
             versions.add(text, commit=version.commit, second=version.second, subject=version.subject)

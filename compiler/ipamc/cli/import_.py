@@ -16,6 +16,7 @@ from ipamc.cli.findings import format_option, print_findings
 from ipamc.cli.init import first_files, new_folder, prepare
 from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import Diagnostic, Log, Refused, count, names
+from ipamc.model.limits import DUMP_SLACK
 from ipamc.model.progress import phase
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import find, name_of
@@ -211,11 +212,9 @@ def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> 
     return code
 
 
-def _refresh(
-    cluster: str, files: Sequence[str], labels: tuple[str, ...], style: str, *, rebuilt: bool
-) -> int:
-    from ipamc.importing.refresh import Past, about_nodes, changes, inside_ranges, inventories, refresh
-    from ipamc.model.dump import SLACK
+def _refresh(cluster: str, files: Sequence[str], labels: Sequence[str], style: str, *, rebuilt: bool) -> int:
+    from ipamc.importing import refresh as anew
+    from ipamc.importing.refresh import Past, refresh
     from ipamc.read.locate import locate
     from ipamc.read.read import read
     from ipamc.workspace.revision import last_change
@@ -229,15 +228,16 @@ def _refresh(
         with progress("reading the inventory"):
             there, _ = read(inputs.name, folder, sources, inputs.schemas)
             phase("making the files")
-            written = (path.removeprefix(f"{folder}/") for path in inventories(there, folder))
+            dump, without = anew.of_cilium(there, dump, inputs.lock, inputs.lock_path)
+            written = (path.removeprefix(f"{folder}/") for path in anew.inventories(there, folder))
             second = last_change(folder, *written)
-            past = Past() if second is None else Past(committed=utc(second), limit=utc(second - SLACK))
+            past = Past() if second is None else Past(committed=utc(second), limit=utc(second - DUMP_SLACK))
             texts = refresh(there, folder, dump, past, sources=sources, labels=labels, rebuilt=rebuilt)
     except Refused as refused:
         raise Refused(locate(refused.diagnostics, sources)) from None
-    about = locate([*about_nodes(there, folder, dump), *inside_ranges(there, dump)], sources)
-    print_findings([*warnings, *about], style)
-    found = changes(there, dump, labels)
+    about = [*without, *anew.about_nodes(there, folder, dump), *anew.inside_ranges(there, dump)]
+    print_findings([*warnings, *locate(about, sources)], style)
+    found = anew.changes(there, dump, labels)
     said = (
         f"{count(len(some), 'node')} {what}{f' ({names(some)})' if some else ''}"
         for what, some in (("joined", found.joined), ("left", found.left), ("changed", found.changed))

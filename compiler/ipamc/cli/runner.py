@@ -18,12 +18,13 @@ from ipamc.cli.findings import print_findings, problem_of, tell, tell_bugs
 from ipamc.cli.terminal import progress
 from ipamc.law.change import UNLAWFUL
 from ipamc.model.diagnostics import Diagnostic, Refused, Severity, count, names
+from ipamc.model.limits import OUTDATED_SHOWN
 from ipamc.model.lock import Consent, State
 from ipamc.model.wording import typed
 from ipamc.report.findings import Failure
 from ipamc.workspace import disk, output
-from ipamc.workspace.cluster_lock import LockedFolder, lock_folder
 from ipamc.workspace.clusters import name_of, parent_of
+from ipamc.workspace.locked_folder import LockedFolder, lock_folder
 from ipamc.workspace.output import Changes
 from ipamc.workspace.source import Disk
 from ipamc.workspace.spaces import is_space, spaces_in, write_indexes
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from ipamc.model.lock import Line
     from ipamc.model.plan import Plan
     from ipamc.read.space_index import IndexLine
-
-LISTED = 5  # the most outdated files that a message names
 
 
 class ClusterRun(Struct, frozen=True, kw_only=True):
@@ -271,6 +270,5 @@ def outdated(changes: Changes, folder: str, name: str, beside: Sequence[str] = (
     paths += [f"rendered/{path}" for path in (*changes.written, *changes.removed)]
     cluster = name if folder == f"clusters/{name}" else typed(folder)
     add = " ".join(map(typed, (folder, *beside)))
-    return (
-        f"out of date: {names([*paths, *beside], LISTED)}\n  next: ipamc compile {cluster} && git add {add}"
-    )
+    stale = names([*paths, *beside], OUTDATED_SHOWN)
+    return f"out of date: {stale}\n  next: ipamc compile {cluster} && git add {add}"

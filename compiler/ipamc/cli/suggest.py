@@ -13,6 +13,7 @@ from ipamc.cli.options import output_option
 from ipamc.cli.query import parse_cidr
 from ipamc.cli.terminal import progress, show, show_record
 from ipamc.model.cidr import BITS, Block
+from ipamc.model.limits import MOST_SUGGESTIONS
 from ipamc.model.wording import suggestion
 from ipamc.workspace.clusters import find, parent_of
 from ipamc.workspace.source import Disk
@@ -21,8 +22,6 @@ from ipamc.workspace.spaces import is_space, not_space
 if TYPE_CHECKING:
     from ipamc.model.cluster import Cluster, Pool
     from ipamc.review.suggest_pool import Given, Member
-
-MOST = 100  # the most suggestions
 
 
 class Kinds(Lazy):
@@ -49,7 +48,7 @@ def command() -> None:
 @click.option("--from", "within", multiple=True, metavar="CIDR")
 @click.option("--address-space", "space", metavar="NAME")
 @click.option("--family", type=click.Choice(["IPv4", "IPv6"]))
-@click.option("--count", "most", type=click.IntRange(1, MOST), default=3, show_default=True)
+@click.option("--count", "most", type=click.IntRange(1, MOST_SUGGESTIONS), default=3, show_default=True)
 @output_option("text", "json")
 @format_option
 def pool(  # noqa: PLR0913 - an argument for each option

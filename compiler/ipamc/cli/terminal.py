@@ -16,13 +16,12 @@ from typing import TextIO
 
 import click
 
+from ipamc.model.limits import MESSAGE_LINES, STATUS_DELAY
 from ipamc.model.progress import Progress, current, phase, watched
 from ipamc.report.terminal_text import harmless, harmless_json, visible, width
 from ipamc.workspace.signals import keep_from_this_thread
 
-LINES = 200  # lines of one message; then a number
 COLUMNS = 80  # of a terminal that does not tell
-PATIENCE = 1.0  # seconds of work before anything is shown
 TICK = 0.1  # seconds between two updates
 ROOM = 3  # free columns at the end: a terminal echoes `^C` there, and a wrapped line cannot be removed
 _ERASE = "\r\x1b[K"  # to the first column, and clear to the end of the line: also an echo of what was typed
@@ -60,9 +59,9 @@ def say(text: str) -> None:
     Text behind a line break is indented: a message of a server must not look like a line of ipamc.
     """
     first, *more = harmless(text).split("\n")
-    lines = [first, *(line if line.startswith("  ") else f"    {line}" for line in more[:LINES])]
-    if len(more) > LINES:
-        lines.append(f"    … and {len(more) - LINES:,} more lines")
+    lines = [first, *(line if line.startswith("  ") else f"    {line}" for line in more[:MESSAGE_LINES])]
+    if len(more) > MESSAGE_LINES:
+        lines.append(f"    … and {len(more) - MESSAGE_LINES:,} more lines")
     _LINE.erase()
     click.echo("\n".join(lines), err=True, color=True)  # True: the text has its colours already
 
@@ -131,7 +130,7 @@ class StatusLine:
     def __init__(self, write: Callable[[str], None], columns: Callable[[], int]) -> None:
         self.write = write
         self.columns = columns  # the width of the terminal: it may change
-        self.patient = False  # the run has taken PATIENCE already: the next part of its work is shown at once
+        self.patient = False  # the run has taken STATUS_DELAY already: what comes next is shown at once
         self._shown = ""
         self._guard = threading.Lock()
 
@@ -158,7 +157,7 @@ class StatusLine:
 
     def follow(self, progress: Progress, wait: Callable[[float], bool]) -> None:
         """Show the progress of a run until `wait`, which waits some seconds, returns True."""
-        if wait(TICK if self.patient else PATIENCE):
+        if wait(TICK if self.patient else STATUS_DELAY):
             return
         self.patient = True
         while True:

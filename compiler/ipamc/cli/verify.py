@@ -10,9 +10,8 @@ from ipamc.cli.plan import allowed
 from ipamc.cli.terminal import say, show
 from ipamc.law.change import Gate
 from ipamc.model.diagnostics import count
+from ipamc.model.limits import VERIFY_SHOWN
 
-MOST = 100
-"""Findings that are shown."""
 _FAIL_ON = "Also exit 1 if the law asks for one of these labels: renumber, rename, follow, leave. Repeatable."
 
 
@@ -65,9 +64,9 @@ def command(*, clusters: tuple[str, ...], base: str, fail_on: frozenset[str], al
             new, checked = [finding], []
         found += new
         number += len(checked)
-    for each in found[:MOST]:
+    for each in found[:VERIFY_SHOWN]:
         show(f"{each}\n", err=True)
-    more = f", of which {MOST} are shown" if len(found) > MOST else ""
+    more = f", of which {VERIFY_SHOWN} are shown" if len(found) > VERIFY_SHOWN else ""
     what = f"{count(len(found), 'finding')}{more}" if found else "nothing found"
     say(f"{count(number, 'cluster')} verified against {base}: {what}")
     return REFUSED if found else DONE

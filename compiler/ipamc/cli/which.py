@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Verb)
-@click.argument("target", metavar="IP|CIDR|NODE|CLUSTER/POOL")
+@click.argument("target", metavar="IP|CIDR|NODE|CLUSTER/POOL[,…]")
 @source_options
 @output_option("text", "json")
 @format_option
@@ -45,7 +45,7 @@ def command(*, target: str, output: str, style: str, **where: Any) -> int:
     Examples:
         ipamc which 100.162.224.7  # who has this address, in all clusters below clusters/
         ipamc which 100.162.224.0/24 zones  # all lines that overlap a CIDR, in one cluster
-        ipamc which bj-001  # the blocks of a node
+        ipamc which bj-001,bj-002  # the blocks of two nodes
         ipamc which lab/pods  # the ranges that an address space gave to a pool of a cluster
         ipamc which 100.162.224.7 --at 2026-11-21  # who had it at the end of that day, UTC
     Exit codes:
@@ -54,21 +54,29 @@ def command(*, target: str, output: str, style: str, **where: Any) -> int:
     """
     from ipamc.report import lock_lines as report
 
-    query = parse_query(target)
-    search = _Search(query, source_of(**where))
-    answers: list[LockAnswer | InputAnswer] = list(search.holders())
-    of_nodes = [found.line for found in search.found if query.block is None or "/" not in found.line.node]
-    held = any(line.state is not State.RELEASED for line in of_nodes)
-    if not of_nodes and query.block:  # a range of a cluster may have it, and no node of the cluster
-        with progress("reading the pools"):
-            answers += search.unheld(query.block)
+    source, problems = source_of(**where), Problems()
+    answers: list[LockAnswer | InputAnswer] = []
+    notes: list[str] = []
+    missing = 0
+    for query in map(parse_query, target.split(",")):
+        search = _Search(query, source, problems=problems)
+        some: list[LockAnswer | InputAnswer] = list(search.holders())
+        of_nodes = [found.line for found in search.found if query.block is None or "/" not in found.line.node]
+        if not of_nodes and query.block:  # a range of a cluster may have it, and no node of the cluster
+            with progress("reading the pools"):
+                some += search.unheld(query.block)
+        if not any(line.state is not State.RELEASED for line in of_nodes):
+            missing += 1
+            notes.append(search.not_held(some))
+        answers += [each for each in some if each not in answers]
+        notes += [each for each in search.notes if each not in notes]
     if output == "json":
-        head = {"version": report.VERSION, "asked": target, **search.source.record(), "held": held}
+        head = {"version": report.VERSION, "asked": target, **source.record(), "held": not missing}
         show_record({**head, **report.records(answers)})
     elif answers:
         show(report.table(answers, columns()))
-    tell(style, *([] if held else [search.not_held(answers)]), *search.notes)
-    return search.problems.conclude(style, answered=held)
+    tell(style, *notes)
+    return problems.conclude(style, answered=not missing)
 
 
 class _Search(Struct):

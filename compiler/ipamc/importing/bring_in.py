@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ipamc.check.selection import left_out
 from ipamc.importing import calico
 from ipamc.importing import import_rules as rules
 from ipamc.importing.calico import calico_rules
@@ -16,23 +18,28 @@ from ipamc.importing.clustercidr import is_cluster_cidr
 from ipamc.importing.draft import Draft, PoolRange
 from ipamc.importing.facts import Facts, account, facts_of, with_kept
 from ipamc.importing.files import (
+    BGP,
     CILIUM_NODES,
     CLUSTER,
     LABELS,
     NODES,
     POOLS,
     KnownBlocks,
+    bgp_text,
     cluster_text,
     evidence_text,
     inventory_text,
     pools_text,
+    tested_keys,
 )
+from ipamc.model import bgp
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can
 from ipamc.model.cluster import ManagedBy, Mode, OperatorRole, Version
 from ipamc.model.diagnostics import Diagnostic, Log, Refused
 from ipamc.model.dump import Dump
+from ipamc.model.without_cilium import with_cilium, without_cilium
 from ipamc.model.wording import shown
 
 
@@ -59,8 +66,10 @@ class Imported(Struct, frozen=True, kw_only=True):
 
 def bring_in(name: str, dump: Dump, options: Options) -> Imported:
     """Return the files of the dump's cluster, called `name`. Raises Refused. O(n log n)."""
+    without = without_cilium(dump)
+    dump = with_cilium(dump, without)
     log, facts = Log(), facts_of(dump)
-    log.add(facts.found)
+    log.add((*facts.found, *left_out(dump.apart, without)))
     cilium = options.cilium or facts.cilium
     version = rules.version_unknown(dump.at, images=facts.nameless, nodes_alone=dump.kinds <= {"Node"})
     if unknown := list(_unknown(dump, facts, options)):
@@ -85,23 +94,31 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
     if not options.managed_by and not facts.managed_by:
         log.add([rules.owner_unknown(facts.config_at or dump.at)])
     managed_by = options.managed_by or facts.managed_by or "helm"
-    wanted = frozenset({*LABELS, *options.labels, *draft.label_keys})
+    objects = [each for each in dump.others if each.kind in bgp.KINDS]
+    left = [each for each in objects if each.kind == bgp.POLICY]
+    if left and not can(cilium, Capability.BGP_PEERING_POLICY):
+        log.add(rules.bgp_objects_left(left, "this Cilium does not read them"))
+        objects = [each for each in objects if each not in left]
+    tested = chain.from_iterable(map(tested_keys, objects))
+    wanted = frozenset({*LABELS, *options.labels, *draft.label_keys, *tested})
     texts = {
         CLUSTER: cluster_text(name, draft, facts, cilium, managed_by),
         POOLS: pools_text(draft.pools) if draft.pools else "",
-        NODES: inventory_text(dump, dump.nodes, wanted, known_blocks(draft, silent=silent)),
+        NODES: inventory_text(dump, dump.nodes, wanted, known_blocks(draft, dump, silent=silent)),
         CILIUM_NODES: evidence_text(dump, draft.mode, draft.blocks),
+        BGP: bgp_text(objects),
     }
     files = {path: text for path, text in texts.items() if text}
     return Imported(files=files, draft=draft, findings=tuple(log.diagnostics))
 
 
-def known_blocks(draft: Draft, *, silent: bool) -> KnownBlocks:
+def known_blocks(draft: Draft, dump: Dump, *, silent: bool) -> KnownBlocks:
     """Return the draft's knowledge of nodes' blocks; `silent`: see `KnownBlocks`."""
     given = {node: [block for block, _ in blocks] for node, blocks in draft.blocks.items()}
     sizes = {
         cidr: one.sizes[family] for one in draft.pools for family, some in one.ranges.items() for cidr in some
     }
+    sizes = calico.of_nodes(dump, sizes)
     return KnownBlocks(given=given, sizes=sizes, families=draft.families, silent=silent)
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ipamc.importing import import_rules as rules
 from ipamc.importing.draft import Blocks, Draft, DraftPool, ranges_around, usual_size
-from ipamc.importing.facts import Facts, keeps
+from ipamc.importing.facts import Facts, askers, keeps
 from ipamc.model.address_sets import PRIVATE, blocks_over, index_around, outermost, subtract
 from ipamc.model.cidr import BITS, Block, parse_block, single
 from ipamc.model.cilium.flags import parse_cidrs, parse_size
@@ -19,6 +19,7 @@ from ipamc.model.cluster import Mode, OperatorRole
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump
 from ipamc.model.evidence import waits
+from ipamc.model.limits import LARGEST_GUESSED_BLOCK
 from ipamc.model.node import Node
 from ipamc.model.wording import shown
 from ipamc.read.dump.programs import Offering
@@ -28,7 +29,6 @@ OUTSIDE = "outside"  # the name of the pool for blocks outside the configured ra
 _DEFAULT = "default"
 _DEFAULT_POOL_KEY = "ipam-default-ip-pool"
 _AUTO_CREATE = "auto-create-cilium-pod-ip-pools"
-_LARGEST = 20  # the shortest prefix of blocks that are guessed from single addresses (crd mode)
 MASK = {4: 24, 6: 112}
 """Cilium's default prefix lengths of blocks in cluster-pool mode (operator flags, 1.12 to 1.20)."""
 _NETWORK = {4: 16, 6: 64}  # around what the dump names: a VPC of AWS is no larger
@@ -163,6 +163,7 @@ def _multi_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
     chosen = {config.defaults[_DEFAULT_POOL_KEY]: config for config in choosing}
     general = facts.config.get(_DEFAULT_POOL_KEY, _DEFAULT)
     pools, keys = [], set[str]()
+    asked = {text for _, _, asks in askers(dump) for key, text in asks.items() if key.startswith("ipam.")}
     for pool in dump.pools:
         config = chosen.get(pool.name)
         selector = dict(config.selector) if config and config.selector else None
@@ -177,9 +178,10 @@ def _multi_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
                 ranges={family: some for family, some in pool.cidrs.items() if some and family in sizes},
                 sizes=sizes,
                 selector=selector,
-                disabled=not first,
+                disabled=not first and pool.name not in asked,
                 labels=pool.labels,
                 more={key: spec[key] for key in further if spec.get(key) not in (None, False)},
+                pods_only=not first and pool.name in asked,
                 comment="" if first else "pods ask for it by annotation; ipamc gives no node a block of it",
             )
         )
@@ -256,7 +258,7 @@ def _common_prefix(shown: Mapping[str, Iterable[Block]], family: int) -> int:
     """Return the prefix of the largest blocks that no two nodes share and that are at least half full."""
     bits = BITS[family]
     total = sum(block.size for some in shown.values() for block in some)
-    for prefix in range(bits - 32 + _LARGEST, bits):
+    for prefix in range(bits - 32 + LARGEST_GUESSED_BLOCK, bits):
         owners: dict[Block, str] = {}
         pairs = ((name, block) for name, some in shown.items() for block in some)
         apart = all(owners.setdefault(block.widened(prefix), name) == name for name, block in pairs)

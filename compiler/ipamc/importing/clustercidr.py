@@ -17,11 +17,11 @@ from ipamc.model.cidr import BITS, Block, CidrError
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Span
 from ipamc.model.dump import Dump, SeenObject
+from ipamc.model.limits import MOST_CLUSTER_CIDRS
 from ipamc.model.selector.expression import SelectorError
-from ipamc.model.selector.selector import EVERY, Selector, parse_node_selector
+from ipamc.model.selector.selector import EVERY, Selector, SelectorIndex, parse_node_selector
+from ipamc.model.wording import listing
 from ipamc.read.values import ForeignMetadata
-
-MOST = 1_000  # the most ClusterCIDRs of a dump: each is compared with all others
 
 
 class _ClusterCidr(Struct, frozen=True, kw_only=True):
@@ -66,15 +66,18 @@ def is_cluster_cidr(dump: Dump) -> bool:
 def draft(dump: Dump, facts: Facts) -> Draft:
     """Return the cluster to write: its ClusterCIDRs as pools, and the podCIDRs of its Nodes.
     Pools get a `priority` if the order of ClusterCIDRs differs from that of pools: the smaller pool and the
-    smaller block come first (KEP-2593). Of two that overlap the first in that order keeps the addresses.
+    smaller block come first (KEP-2593). ClusterCIDRs with the same ranges become one pool with `blockSizes`.
+    Of others that overlap the first in that order keeps the addresses.
     """
     read, found = _read(dump)
     families = facts.families(dump)
     ranked = sorted(read, key=lambda one: one.order)
-    with_priority = ranked != sorted(read, key=lambda one: one.plain)
+    groups = _groups(ranked, dump)
+    in_order = len(groups) == len(ranked) and ranked == sorted(read, key=lambda one: one.plain)
     pools = []
     taken: list[Block] = []
-    for place, one in enumerate(ranked):
+    for place, group in enumerate(groups):
+        *classes, one = group
         ranges = {
             family: tuple(piece for piece in subtract(block, taken) if piece.prefix <= one.sizes[family])
             for family, block in one.ranges.items()
@@ -90,10 +93,11 @@ def draft(dump: Dump, facts: Facts) -> Draft:
                     name=one.name,
                     ranges=kept,
                     sizes={family: one.sizes[family] for family in kept},
-                    selector=one.node_selector,
-                    priority=len(ranked) - place if with_priority else 0,
+                    selector=_either(group),
+                    priority=len(groups) - place if len(groups) > 1 and not in_order else 0,
                     disabled=one.terminating,
-                    comment=f"ClusterCIDR {one.name}",
+                    more={"blockSizes": [_size_class(each, kept) for each in classes]},
+                    comment=f"ClusterCIDR {listing([each.name for each in group])}",
                 )
             )
     blocks = {node.name: of_node(node, dump) for node in dump.nodes}
@@ -108,11 +112,59 @@ def draft(dump: Dump, facts: Facts) -> Draft:
     )
 
 
+def _groups(ranked: Sequence[_ClusterCidr], dump: Dump) -> list[list[_ClusterCidr]]:
+    """Return ClusterCIDRs that are one pool, in the order of candidates: a node gets the size of the first
+    that selects it. They have the same ranges, and each node of the dump has the same candidate as before.
+    """
+    by_ranges: dict[tuple[object, ...], list[_ClusterCidr]] = {}
+    for one in ranked:
+        alone = one.name if one.terminating else ""
+        by_ranges.setdefault((alone, *sorted(one.ranges.items())), []).append(one)
+    groups, before = list(by_ranges.values()), _candidates(ranked, dump)
+    rank = {one.name: place for place, one in enumerate(ranked)}
+    while True:
+        # A pool has one place in the order: that of its first ClusterCIDR, or of its last.
+        for member in (0, -1):
+            groups.sort(key=lambda group: rank[group[member].name])
+            after = _candidates([one for group in groups for one in group], dump)
+            if after == before:
+                return groups
+        apart = {name for pair in zip(before, after, strict=True) if pair[0] != pair[1] for name in pair}
+        several = [group for group in groups if len(group) > 1]
+        wrong = [group for group in several if apart & {one.name for one in group}] or several
+        groups = [group for group in groups if group not in wrong]
+        groups += [[one] for group in wrong for one in group]
+
+
+def _candidates(order: Sequence[_ClusterCidr], dump: Dump) -> list[str]:
+    """Return the first ClusterCIDR of each node; "" for none."""
+    active = [one for one in order if not one.terminating]
+    index = SelectorIndex([one.selector for one in active])
+    numbers = (index.first(node.labels, node.name) for node in dump.nodes)
+    return ["" if number is None else active[number].name for number in numbers]
+
+
+def _either(group: Sequence[_ClusterCidr]) -> Mapping[str, Any] | None:
+    """Return the selector of the nodes that one of a group selects; None: every node."""
+    selectors = [one.node_selector for one in group]
+    if None in selectors:
+        return None
+    if len(group) == 1:
+        return selectors[0]
+    return {"nodeSelectorTerms": [term for one in selectors if one for term in one["nodeSelectorTerms"]]}
+
+
+def _size_class(one: _ClusterCidr, families: Iterable[int]) -> dict[str, Any]:
+    """Return an entry of `blockSizes`."""
+    sizes = {f"ipv{family}": one.sizes[family] for family in families}
+    return {"nodeSelector": one.node_selector or "all()", **sizes}
+
+
 def _read(dump: Dump) -> tuple[list[_ClusterCidr], list[Diagnostic]]:
     items = dump.of_kind("ClusterCIDR")
-    if len(items) > MOST:
-        what = f"{len(items):,} ClusterCIDRs"
-        return [], [rules.cluster_cidr_unreadable(items[MOST].at, what, f"{MOST:,} is the limit")]
+    if len(items) > MOST_CLUSTER_CIDRS:
+        what, limit = f"{len(items):,} ClusterCIDRs", f"{MOST_CLUSTER_CIDRS:,} is the limit"
+        return [], [rules.cluster_cidr_unreadable(items[MOST_CLUSTER_CIDRS].at, what, limit)]
     read: dict[str, _ClusterCidr] = {}
     found: list[Diagnostic] = []
     for item in items:

@@ -12,6 +12,7 @@ from ipamc.model.address_sets import outermost
 from ipamc.model.cidr import Block, around
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import At, Diagnostic
+from ipamc.model.limits import SPARSEST_RANGE
 
 Blocks = tuple[tuple[Block, str], ...]
 """(block, name of its pool), in the order of the source."""
@@ -28,6 +29,7 @@ class DraftPool(Struct, frozen=True, kw_only=True):
     reserved: Mapping[Block, str] = field(default_factory=dict)  # with the reason; "": not known
     unlisted: bool = False
     disabled: bool = False
+    pods_only: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     more: Mapping[str, Any] = field(default_factory=dict)  # further fields of the spec, in written form
     comment: str = ""  # a comment above the pool: its origin
@@ -73,13 +75,10 @@ class Draft(Struct, frozen=True, kw_only=True):
     """What a person must decide. After an error nothing is written."""
 
 
-SPARSE = 16  # a derived range with more than this many times the addresses of its blocks is split
-
-
 def ranges_around(blocks: Iterable[Block], others: Sequence[Block] = ()) -> tuple[Block, ...]:
     """Return few CIDRs that contain all blocks, by address.
-    No CIDR overlaps one of `others`, unless a block does, and none has more than SPARSE times the addresses
-    of its blocks. O(n log n).
+    No CIDR overlaps one of `others`, unless a block does, and none has more than SPARSEST_RANGE times the
+    addresses of its blocks. O(n log n).
     """
     found: list[Block] = []
     for family in (4, 6):
@@ -95,7 +94,7 @@ def _split(blocks: Sequence[Block], others: Sequence[Block]) -> list[Block]:
     if len(blocks) == 1:
         return [whole]
     near = [other for other in others if whole.overlaps(other)]
-    if not near and whole.size <= SPARSE * sum(block.size for block in blocks):
+    if not near and whole.size <= SPARSEST_RANGE * sum(block.size for block in blocks):
         return [whole]
     middle = whole.first + whole.size // 2
     low = [block for block in blocks if block.first < middle]

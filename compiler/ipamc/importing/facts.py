@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from operator import attrgetter
@@ -42,6 +43,7 @@ from ipamc.read.dump.programs import (
     texts_of,
     value_at,
 )
+from ipamc.read.dump.shapes import asked
 from ipamc.read.rules import unreadable
 
 _HELM = "meta.helm.sh/release-name"
@@ -77,6 +79,16 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
         """Return `cni-chaining-mode` if another plugin gives pods their addresses; "": Cilium does."""
         mode = self.config.get("cni-chaining-mode", "")
         return "" if mode in {"none", "portmap"} else mode
+
+    @property
+    def mesh(self) -> Mapping[str, int | str]:
+        """Return the cluster's id in ClusterMesh, and its name there; empty for a cluster of none.
+        Cilium's default is id 0 with the name "default" (pkg/clustermesh/types/option.go).
+        """
+        number, name = self.config.get("cluster-id", ""), self.config.get("cluster-name", "")
+        if not re.fullmatch(r"[1-9][0-9]{0,2}", number) or int(number) not in range(512):
+            return {}
+        return {"clusterID": int(number), **({"clusterName": name} if name else {})}
 
     @property
     def routing_mode(self) -> RoutingMode | None:
@@ -160,6 +172,15 @@ def cidr_of(item: SeenObject, text: str, notes: list[Diagnostic], *, pods: bool 
     return parse_block(str(odd[0].block) if odd else text, pods=pods)
 
 
+def askers(dump: Dump) -> Iterator[tuple[str, Span, Mapping[str, str]]]:
+    """Yield words, place and annotations of pods and namespaces that ask for a pool or an address."""
+    for pod in dump.pods:
+        if pod.asks and not pod.has_ended:
+            yield f"pod {pod.namespace}/{pod.name}", pod.at, pod.asks
+    for item in dump.of_kind("Namespace"):
+        yield f"namespace {item.name}", item.at, asked(texts_of(value_at(item, "metadata", "annotations")))
+
+
 def _excluded(dump: Dump, controller: Mapping[str, str], notes: list[Diagnostic]) -> Iterator[DraftRange]:
     """Yield CIDRs that are not for pods, larger ones before those inside them, once each; add to `notes`."""
     services = parse_cidrs(controller.get("service-cluster-ip-range", ""))[0]
@@ -206,6 +227,17 @@ def _network(text: str) -> tuple[Block | None, list[Odd]]:
     return next(iter(good), None), [one for one in odd if not one.block]
 
 
+def _apart(dump: Dump, calico: Iterable[tuple[str, Block]]) -> Iterator[DraftRange]:
+    """Yield what nodes have that run no Cilium: podCIDRs, blocks of `calico`, addresses of pods."""
+    apart = {node.name: node for node in dump.apart}
+    found = [(node.name, block) for node in dump.apart for block in node.pod_cidrs]
+    found += [pair for pair in calico if pair[0] in apart]
+    found += [(name, Block(*ip, BITS[ip[0]])) for name in apart for ip in dump.in_use.get(name, ())]
+    for name, block in found:
+        why, at = f"node {name}, which runs no Cilium", apart[name].at
+        yield DraftRange(block=block, why=why, at=at, kind="Node without Cilium")
+
+
 def keeps(dump: Dump, mode: Mode) -> bool:
     """Return whether a cluster of `mode` keeps blocks of the IPAM mode that runs, if that is known.
     Of modes that ipamc does not have only the podCIDRs of `cluster-pool-v2beta` (1.12 to 1.14) are kept.
@@ -249,10 +281,13 @@ def account(
     the network of all pods.
     """
     shown = [block for seen in dump.cilium_nodes for block in every_block(seen)]
-    shown += [*(item.block for item in dump.calico_blocks), *(item.block for item in dump.affinities)]
+    calico = [(each.host, each.block) for each in dump.calico_blocks]
+    calico += [(each.host, each.block) for each in dump.affinities]
+    apart = list(_apart(dump, calico))
+    shown += {block for _, block in calico} - {item.block for item in apart}
     taken, index = outermost([*held, *shown]), OverlapIndex(ranges, attrgetter("block"))
     safe = outermost([*kept, *(Block(*ip, BITS[ip[0]]) for node in dump.nodes for ip in node.internal_ips)])
-    known, unknown = list(others), list[tuple[Scalar, tuple[Block, ...], PoolRange]]()
+    known, unknown = [*others, *apart], list[tuple[Scalar, tuple[Block, ...], PoolRange]]()
     for scalar in dump.scalars:
         mine = scalar.kind == "Node"  # Cilium's router has an address in a block
         blocks = (block for block in scalar.blocks if not mine or index_around(taken, block) is None)

@@ -19,12 +19,15 @@ from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import Address, Block, OverlapIndex, address_text
 from ipamc.model.cilium.versions import text as version_text
 from ipamc.model.cluster import ManagedBy, Mode, Version
-from ipamc.model.dump import Dump
+from ipamc.model.dump import Dump, SeenObject
 from ipamc.model.evidence import around, waits
 from ipamc.model.node import HOSTNAME, CiliumNode, Node
+from ipamc.model.selector.expression import SelectorError
+from ipamc.model.selector.selector import parse_label_selector
 from ipamc.render.yaml import scalar
 
 CLUSTER, POOLS, NODES, CILIUM_NODES = "cluster.yaml", "ippools.yaml", "nodes.yaml", "ciliumnodes.yaml"
+BGP = "bgp.yaml"
 
 LABELS = (
     "topology.kubernetes.io/region",
@@ -60,6 +63,7 @@ def cluster_text(name: str, draft: Draft, facts: Facts, cilium: Version, managed
         runs["routingMode"] = facts.routing_mode
     if facts.native_routing:
         runs["nativeRoutingCIDR"] = str(facts.native_routing)
+    runs |= facts.mesh
     rows = [f"apiVersion: {_OURS}", "kind: Cluster", f"metadata: {flow({'name': name})}", "spec:"]
     rows.append(f"  cilium: {flow(runs)}")
     if facts.kubernetes:
@@ -104,6 +108,7 @@ def _pool(pool: DraftPool) -> Iterator[str]:
         ],
         "unlisted": pool.unlisted,
         "disabled": pool.disabled,
+        "podsOnly": pool.pods_only,
         **pool.more,
     }
     for key, value in fields.items():
@@ -111,6 +116,26 @@ def _pool(pool: DraftPool) -> Iterator[str]:
             yield from ("  reserved:", *(f"  - {flow(entry)}" for entry in value))
         elif value:
             yield f"  {key}: {flow(value)}"
+
+
+def bgp_text(objects: Iterable[SeenObject]) -> str:
+    """Return bgp.yaml: objects of the BGP control plane, without what the apiserver adds."""
+    texts = []
+    for each in objects:
+        given = each.value.get("metadata") or {}
+        metadata = {key: given[key] for key in ("name", "labels") if given.get(key)}
+        texts.append(f"apiVersion: {each.api_version}\nkind: {each.kind}\nmetadata: {flow(metadata)}\n")
+        texts[-1] += f"spec: {flow(each.value.get('spec') or {})}\n"
+    return "---\n".join(texts)
+
+
+def tested_keys(each: SeenObject) -> Collection[str]:
+    """Return the labels of nodes that an object of the BGP control plane selects by."""
+    spec = each.value.get("spec")
+    try:
+        return parse_label_selector(spec.get("nodeSelector") or {}).keys if isinstance(spec, dict) else ()
+    except SelectorError:
+        return ()
 
 
 def _comment(text: str) -> str:

@@ -8,7 +8,8 @@ from ipamc.importing.draft import DraftRange, PoolRange
 from ipamc.model.address_sets import outermost
 from ipamc.model.cidr import Block, around
 from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, names, note, several, warning
-from ipamc.model.dump import Dump, Scalar
+from ipamc.model.dump import Dump, Scalar, SeenObject
+from ipamc.model.node import Node
 from ipamc.model.wording import listing, shown, typed
 from ipamc.read.dump.machines import COMMAND as MACHINES
 from ipamc.read.dump.machines import Machine
@@ -272,6 +273,18 @@ def left_the_files(at: At, path: str, nodes: Sequence[str]) -> Diagnostic:
     return note("IPC0834", at, text, help=way_out)
 
 
+def stays_without_cilium(
+    cluster: str, nodes: Sequence[Node], reasons: Mapping[str, str], held: Mapping[str, Block]
+) -> Iterator[Diagnostic]:
+    """IPC0837: a node that holds a block runs Cilium."""
+    if nodes:
+        which = [f"{node.name} ({held[node.name]}): {reasons[node.name]}" for node in nodes]
+        text = several(which, "node", "of the inventory not running Cilium, and holding a block; it stays")
+        way_out = f"take it out of {nodes[0].at.path}, then ipamc compile {cluster}: its block goes into"
+        way_out += " quarantine; if Cilium runs there, say so: ipamc explain Cluster.spec.cilium.nodeSelector"
+        yield warning("IPC0837", nodes[0].at, text, help=way_out)
+
+
 def cluster_cidr_unreadable(at: At, what: str, problem: str) -> Diagnostic:
     """IPC0826: ClusterCIDRs can be read, and a dump has at most 1,000."""
     way_out = "correct it in the cluster, and make the dump again"
@@ -283,3 +296,11 @@ def cluster_cidrs_overlap(at: At, name: str, ranges: Sequence[Block]) -> Diagnos
     text = f"{listing(map(str, ranges))} of ClusterCIDR {name} overlaps one that comes before it"
     way_out = "look at the ranges in ippools.yaml before the first compile is merged"
     return warning("IPC0827", at, text, help=way_out)
+
+
+def bgp_objects_left(objects: Sequence[SeenObject], why: str) -> Iterator[Diagnostic]:
+    """IPC0591: the objects of the BGP control plane in a dump are those of the cluster's folder."""
+    if objects:
+        text = f"not in the cluster's folder: {names(f'{each.kind} {each.name}' for each in objects)}: {why}"
+        way_out = "write those that are in use into bgp.yaml there; remove the others from the cluster"
+        yield note("IPC0591", objects[0].at, text, help=way_out)

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ipamc.check.selection import left_out
 from ipamc.importing import calico
 from ipamc.importing import import_rules as rules
 from ipamc.importing.draft import Blocks, PoolRange
@@ -24,6 +25,8 @@ from ipamc.importing.files import (
     node_fields,
     planned_fields,
 )
+from ipamc.lock.file import parse
+from ipamc.model import bgp
 from ipamc.model.cidr import address_text
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import At, Diagnostic, Log
@@ -31,6 +34,7 @@ from ipamc.model.dump import Dump
 from ipamc.model.evidence import Evidence
 from ipamc.model.node import HOSTNAME, Node
 from ipamc.model.selector.selector import find_keys
+from ipamc.model.without_cilium import with_cilium, without_cilium
 from ipamc.read.node_names import less
 
 _HEAD = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\n)*(?:---[ \t]*\n)?")
@@ -54,7 +58,7 @@ def refresh(
     past: Past,
     *,
     sources: Mapping[str, bytes] = MappingProxyType({}),
-    labels: tuple[str, ...] = (),
+    labels: Sequence[str] = (),
     rebuilt: bool = False,
 ) -> dict[str, str]:
     """Return the new texts of the inventories and of ciliumnodes.yaml by name. Raises Refused. O(n log n).
@@ -96,6 +100,24 @@ def refresh(
     }
 
 
+def of_cilium(
+    cluster: Cluster, dump: Dump, lock: bytes | None, path: str
+) -> tuple[Dump, Sequence[Diagnostic]]:
+    """Return a dump whose nodes are those that run Cilium, and what is said about the others.
+    A node of the inventory that holds a block in the lock stays: no block is lost silently. Raises Refused if
+    there is such a question, and the lock cannot be read.
+    """
+    log, reasons = Log(), without_cilium(dump, cluster.runs_on)
+    held = log.keep(parse(lock, path)) if lock and reasons else None
+    blocks = {line.node: line.block for line in reversed(held.lines if held else ()) if line.in_use}
+    stay = [node for node in cluster.nodes if node.name in reasons and node.name in blocks]
+    dump = with_cilium(dump, reasons, kept={node.name for node in stay})
+    log.add(
+        (*rules.stays_without_cilium(cluster.name, stay, reasons, blocks), *left_out(dump.apart, reasons))
+    )
+    return dump, log.diagnostics
+
+
 def _still_planned(node: Node, joined: Container[str]) -> Iterator[Mapping[str, Any]]:
     """Yield the entries of an entry's planned nodes that have not joined: a pattern may be divided."""
     several = less(node.pattern, joined) if node.pattern else []
@@ -118,7 +140,7 @@ class Changes(Struct, frozen=True, kw_only=True):
     changed: tuple[str, ...]  # their uid, labels, maxPods, podCIDRs or blocks differ
 
 
-def changes(cluster: Cluster, dump: Dump, labels: tuple[str, ...] = ()) -> Changes:
+def changes(cluster: Cluster, dump: Dump, labels: Sequence[str] = ()) -> Changes:
     """Return the changes by a dump that `refresh` accepts for the inventory. O(n log n)."""
     wanted, dump = _wanted(cluster, labels), with_kept(dump, cluster.mode)
     before = {node.name: node for node in cluster.nodes if not node.planned}
@@ -137,12 +159,12 @@ def changes(cluster: Cluster, dump: Dump, labels: tuple[str, ...] = ()) -> Chang
     )
 
 
-def _wanted(cluster: Cluster, labels: tuple[str, ...]) -> frozenset[str]:
+def _wanted(cluster: Cluster, labels: Sequence[str]) -> frozenset[str]:
     """Return the label keys of the new inventory: those of the old one, and those that selectors test."""
     # A host name is kept if it differs from the node's name; other host names only if a selector tests them.
     kept = {key for node in cluster.nodes for key in node.labels} - {HOSTNAME}
     selectors = [each.selector for pool in cluster.pools for each in pool.block_sizes]
-    selectors += [pool.selector for pool in cluster.pools]
+    selectors += [each.selector for each in (*cluster.pools, *bgp.with_peers(cluster))]
     tested = {key for selector in selectors for key in find_keys(selector.source)}
     return frozenset({*LABELS, *labels, *kept, *tested})
 
@@ -159,6 +181,7 @@ def _known_blocks(cluster: Cluster, dump: Dump, given: Mapping[str, Blocks]) -> 
         for family, part in pool.families.items()
         for cidr in part.ranges
     }
+    sizes = calico.of_nodes(dump, sizes)
     silent = keeps(dump, cluster.mode) and not calico.tells_blocks(dump)
     return KnownBlocks(given=blocks, sizes=sizes, families=cluster.families, silent=silent)
 
@@ -171,6 +194,10 @@ def about_nodes(cluster: Cluster, folder: str, dump: Dump) -> Iterator[Diagnosti
     shown = [(node, {block.family for block in blocks}) for node, blocks in given if blocks]
     if lacks := [f"{node} (IPv{family})" for node, its in shown for family in every if family not in its]:
         yield rules.without_block(dump.at, lacks, None)
+    ours = (cluster.advertisements, cluster.peer_configs, cluster.peer_clusters, cluster.node_overrides)
+    known = {(each.kind, each.name) for some in ours for each in some}
+    new = [each for each in dump.others if each.kind in bgp.KINDS and (each.kind, each.name) not in known]
+    yield from rules.bgp_objects_left(new, "they are not checked")
     gone: dict[str, list[Node]] = {}
     for node in cluster.nodes:
         if not (node.planned or node.uid or node.name in dump.nodes_by_name):

@@ -18,12 +18,10 @@ from ipamc.lock import record
 from ipamc.model.address_sets import by_block, disjoint
 from ipamc.model.cidr import CidrError
 from ipamc.model.cluster import LOCK_MODES, LockMode, Mode, Scheme, SpaceMode
-from ipamc.model.diagnostics import MOST, At, Diagnostic, Span
+from ipamc.model.diagnostics import At, Diagnostic, Span
+from ipamc.model.limits import MOST_FINDINGS, MOST_SHARDS
 from ipamc.model.lock import Consent, Line, Lock
 from ipamc.model.wording import shown
-
-MOST_SHARDS = 1 << 20
-"""The most shards of a cluster: one node in each of a million. Names of shards have five digits at most."""
 
 
 def dumps(lock: Lock) -> str:
@@ -153,8 +151,8 @@ def _lines_and_findings(head: record.Header, text: bytes, path: str) -> tuple[li
     lines, found = _records(rows, path, LOCK_MODES[head.mode])
     if not found:
         # Several blocks per node are valid in their mode; `check_mode_change` refuses the other mode.
-        found += islice(rules.overlapping_lines(lines, path, rows), MOST)
-        found += islice(rules.two_held(lines, path, rows, LOCK_MODES[head.mode]), MOST)
+        found += islice(rules.overlapping_lines(lines, path, rows), MOST_FINDINGS)
+        found += islice(rules.two_held(lines, path, rows, LOCK_MODES[head.mode]), MOST_FINDINGS)
     written = [line for _, line in lines]
     lock = Lock(cluster=head.cluster, mode=LOCK_MODES[head.mode], shards=head.shards, lines=tuple(written))
     canonical = b"" if found else dumps(lock).encode()
@@ -210,7 +208,7 @@ def _records(rows: list[bytes], path: str, mode: LockMode) -> tuple[list[tuple[i
             lines.append((number, record.line_of(read(row), of_pools=mode is SpaceMode.SPACE)))
         except ValueError as cause:  # msgspec's errors and CidrErrors are ValueErrors
             found.append(rules.lock_unreadable(path, number, row, _record_problem(cause)))
-            if len(found) >= MOST:
+            if len(found) >= MOST_FINDINGS:
                 break
     return lines, found
 

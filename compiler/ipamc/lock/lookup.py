@@ -16,6 +16,7 @@ from ipamc.lock.file import named, parse
 from ipamc.lock.record import decode, encode
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Refused
+from ipamc.model.limits import SMALL_LOCK
 from ipamc.model.lock import Line
 from ipamc.model.wording import nearest
 
@@ -23,8 +24,6 @@ _STRANGE = b"<"
 """No canonical lock has one; a conflict marker has. One character is found at 60 GB a second."""
 _NODES = re.compile(rb'"node":"([a-z0-9./-]{1,512})"').findall
 _POOLS = re.compile(rb'"pool":"([a-z0-9.-]{1,253})"').findall
-_FEW = 1 << 19
-"""Bytes of a lock with some 5,000 lines."""
 
 
 class NumberedLine(Struct, frozen=True, kw_only=True):
@@ -66,7 +65,7 @@ def similar(texts: Iterable[bytes], name: str) -> str:
     nodes: set[str] = set()
     pools: set[str] = set()
     for text in texts:
-        if len(text) <= _FEW:
+        if len(text) <= SMALL_LOCK:
             nodes.update(found.decode() for found in _NODES(text))
             pools.update(found.decode() for found in _POOLS(text))
     return f"pool/{name}" if name in pools else nearest(name, nodes)

@@ -7,6 +7,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from ipamc.model.limits import LONGEST_LABEL_VALUE
+
 Enforce = Literal["none", "warn", "deny"]
 
 ENFORCE = (1, 30)
@@ -37,13 +39,11 @@ class Admission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, r
 
 CLUSTER = "ipamc/cluster"
 """The label of policies and bindings with the cluster that they belong to."""
-_LABEL = 63
-"""The most characters of a label's value."""
 
 
 def label_of(cluster: str) -> str:
     """Return the value of CLUSTER for a cluster: its name, or a hash of a name that is too long."""
-    return cluster if len(cluster) <= _LABEL else f"{digest(cluster):016x}"
+    return cluster if len(cluster) <= LONGEST_LABEL_VALUE else f"{digest(cluster):016x}"
 
 
 def digest(name: str) -> int:

@@ -11,6 +11,7 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 from msgspec import Struct
 
 from ipamc.model.diagnostics import Place
+from ipamc.model.limits import LONGEST_MISTAKEN_CIDR
 from ipamc.model.wording import shown
 
 BITS = {4: 32, 6: 128}
@@ -286,14 +287,13 @@ _QUADS = r"(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})"
 _FROM_TO = rf"{_QUADS}\s*(?:-|to|\.\.)\s*{_QUADS}"
 _SHORT = r"(\d{1,3}(?:\.\d{1,3}){0,2})\.?/(\d{1,2})"
 _DOTTED = r"\d+(?:\.\d+){3}(?:/.*)?"
-_LONGEST = 200
 
 
 def meant(text: str) -> str:
     """Return what to write instead of a text, or "" if that is not certain.
     Several CIDRs in one text are returned as several, with commas between them.
     """
-    if len(text) > _LONGEST:
+    if len(text) > LONGEST_MISTAKEN_CIDR:
         return ""
     several = [part for part in re.split(r"[,;\s]+", text) if part]
     if len(several) > 1 and all(map(_cidr, several)):
@@ -309,7 +309,7 @@ def meant(text: str) -> str:
 
 def too_large_octet(text: str) -> str:
     """Return the first octet of a dotted address that is above 255, or ""."""
-    if len(text) > _LONGEST or not re.fullmatch(_DOTTED, text, re.ASCII):
+    if len(text) > LONGEST_MISTAKEN_CIDR or not re.fullmatch(_DOTTED, text, re.ASCII):
         return ""
     return next((octet for octet in text.partition("/")[0].split(".") if int(octet) > 255), "")
 

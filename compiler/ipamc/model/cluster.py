@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from ipamc.model.admission import Admission
 from ipamc.model.assertion import Assertion
-from ipamc.model.bgp import Advertisement, PeerCluster, PeerConfig
+from ipamc.model.bgp import Advertisement, NodeOverride, PeerCluster, PeerConfig
 from ipamc.model.cidr import Block, OverlapIndex, Range
 from ipamc.model.diagnostics import Place, Related
 from ipamc.model.node import CiliumNode, Node
@@ -329,6 +329,8 @@ class Cluster(Scheme, frozen=True, kw_only=True, dict=True):
     """Empty: unknown, so its rules are not checked."""
     native_routing: Range | None = None
     masquerade: Masquerade | None = None  # None: masquerading is not rendered
+    runs_on: Selector | None = None
+    """`spec.cilium.nodeSelector`: the nodes that run Cilium. None: `without_cilium()` tells."""
     kubernetes: Version | None = None
     mode: Mode
     operator: OperatorRole = "bystander"
@@ -341,10 +343,16 @@ class Cluster(Scheme, frozen=True, kw_only=True, dict=True):
     """`bgpAdvertisements`, and those of the input; by name."""
     peer_configs: tuple[PeerConfig, ...] = ()
     peer_clusters: tuple[PeerCluster, ...] = ()
+    node_overrides: tuple[NodeOverride, ...] = ()
     cluster_id: int = 0  # of ClusterMesh, like `mesh_name`; 0: not set
     mesh_name: str = ""
     node_objects: NodeObjects = "guarded"
     admission: Admission = Admission()
+
+    @property
+    def has_bgp_objects(self) -> bool:
+        """Return whether objects of the BGP control plane are in the input or to render."""
+        return any((self.advertisements, self.peer_configs, self.peer_clusters, self.node_overrides))
 
     @property
     def own_pools(self) -> bool:

@@ -15,10 +15,9 @@ from typing import TypeVar
 
 from msgspec import Struct, field
 
-T = TypeVar("T")
+from ipamc.model.limits import MOST_FINDINGS
 
-MOST = 10_000
-"""The errors after which a stage stops, and the most warnings and notes of one code that a stage lists."""
+T = TypeVar("T")
 
 
 class Severity(enum.IntEnum):
@@ -149,18 +148,18 @@ def unlisted(last: Diagnostic, more: int = 0) -> Diagnostic:
     """IPC0013: a cluster has at most 10,000 errors, and 10,000 other findings of one code, at a time."""
     fix = "correct the first ones and run again: most of them have one cause as a rule"
     if last.severity is Severity.ERROR:
-        message = f"{MOST:,} errors up to here, and the rest was not checked"
+        message = f"{MOST_FINDINGS:,} errors up to here, and the rest was not checked"
         return error("IPC0013", last.at, message, help=fix)
-    message = f"{more:,} more findings of {last.code} are not listed: {MOST:,} are"
+    message = f"{more:,} more findings of {last.code} are not listed: {MOST_FINDINGS:,} are"
     return note("IPC0013", last.at, message, help=fix)
 
 
 class Enough(Exception):  # noqa: N818 - the end of a stage, not a failure of ipamc
-    """A stage has found MOST errors."""
+    """A stage has found MOST_FINDINGS errors."""
 
 
 class Findings:
-    """The findings of a stage, in order, at most MOST: hostile input could cause any number."""
+    """The findings of a stage, in order, at most MOST_FINDINGS: hostile input could cause any number."""
 
     def __init__(self) -> None:
         self._kept: list[Diagnostic] = []
@@ -173,12 +172,12 @@ class Findings:
         if finding.severity is Severity.ERROR:
             self._kept.append(finding)
             self._errors += 1
-            if self._errors == MOST:
+            if self._errors == MOST_FINDINGS:
                 self._kept.append(unlisted(finding))
                 raise Enough
             return
         self._numbers[finding.code] += 1
-        if self._numbers[finding.code] <= MOST:
+        if self._numbers[finding.code] <= MOST_FINDINGS:
             self._kept.append(finding)
         else:
             self._cut.setdefault(finding.code, finding)
@@ -197,7 +196,7 @@ class Findings:
         """Yield the findings, then, for each code that was cut, the number of the others."""
         yield from self._kept
         for code, finding in self._cut.items():
-            yield unlisted(finding, self._numbers[code] - MOST)
+            yield unlisted(finding, self._numbers[code] - MOST_FINDINGS)
 
 
 class Log(Struct):
@@ -206,7 +205,7 @@ class Log(Struct):
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
     def add(self, found: Iterable[Diagnostic]) -> None:
-        """Record the findings of a stage, at most MOST; raise `Refused` with all if one is an error."""
+        """Record the findings of a stage, at most MOST_FINDINGS; raise `Refused` if one is an error."""
         new = Findings()
         with contextlib.suppress(Enough):
             new.extend(found)

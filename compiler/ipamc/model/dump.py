@@ -7,6 +7,7 @@ structs are small, because a dump has 150,000 pods.
 
 from __future__ import annotations
 
+import datetime
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -19,9 +20,6 @@ from ipamc.model.cidr import BITS, Address, Block, address_text
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Span
 from ipamc.model.node import CiliumNode, Node
-
-SLACK = 600
-"""Seconds by which a dump may be older than a commit: kubelets write each five minutes; clocks differ."""
 
 
 class Object(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +84,8 @@ class SeenPod(Object, frozen=True, kw_only=True):
     started: str = ""
     """`status.startTime`, RFC 3339 in UTC."""
     deleting: bool = False
+    asks: Mapping[str, str] = {}
+    """The annotations of Calico and Cilium by which it asks for its pool or address."""
     app: str = ""
     """The program, for pods of the control plane and of the pod network: `kube-controller-manager`,
         `kube-apiserver`, `cilium`, `cilium-operator`, `calico-node`; else ""."""
@@ -164,6 +164,8 @@ class Dump(Struct, frozen=True, kw_only=True, dict=True):
     files: tuple[str, ...]
     """As the user would type them, in the order of the command line."""
     nodes: tuple[Node, ...] = ()
+    apart: tuple[Node, ...] = ()
+    """Nodes that Cilium does not run on, if they were told apart: they are not among `nodes`."""
     cilium_nodes: tuple[CiliumNode, ...] = ()
     pools: tuple[SeenPool, ...] = ()
     node_configs: tuple[SeenNodeConfig, ...] = ()
@@ -194,6 +196,14 @@ class Dump(Struct, frozen=True, kw_only=True, dict=True):
         uids = {uid for uid in known.values() if uid}
         same = uids & {node.uid for node in self.nodes} if uids else known.keys() & self.nodes_by_name.keys()
         return bool(known) and not same
+
+    def before(self, seconds: int) -> str:
+        """Return the time some seconds before the dump's latest, RFC 3339 in UTC; "" if that is unknown."""
+        try:
+            end = datetime.datetime.fromisoformat(self.newest)
+        except ValueError:
+            return ""
+        return f"{end - datetime.timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%SZ}"
 
     @cached_property
     def nodes_by_name(self) -> Mapping[str, Node]:

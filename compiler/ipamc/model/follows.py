@@ -19,8 +19,6 @@ from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Line
 from ipamc.model.node import Node
 
-IPV6_LONGEST = 112
-"""The shortest prefix of an IPv6 network: CEL has no 128-bit numbers, so the policy computes in one group."""
 _NOWHERE = Block(4, 0, 32)
 
 

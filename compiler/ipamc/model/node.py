@@ -46,6 +46,9 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     """`spec.providerID`: `SCHEME://...`."""
     unschedulable: bool = False
     deleting: bool = False
+    system: str = ""  # `status.nodeInfo.operatingSystem`
+    taints: tuple[str, ...] = ()  # `KEY=VALUE` of each
+    created: str = ""  # RFC 3339 in UTC
     pattern: str = ""
     """For an entry of a NodeInventory with several nodes, which share `at`: its `names`."""
     unreadable: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ipamc.model.cidr import BITS
 from ipamc.model.cluster import AddressSpace, Dialect, Pool, Scheme, SpaceMode
 from ipamc.model.follows import networks
+from ipamc.model.limits import SELECTOR_SHOWN
 from ipamc.model.lock import Lock
 
 FLAG_FIELDS = {"allowFirstIP": "allow-first-ip", "allowLastIP": "allow-last-ip"}
@@ -15,8 +16,6 @@ FLAG_FIELDS = {"allowFirstIP": "allow-first-ip", "allowLastIP": "allow-last-ip"}
 
 _ONE_LINE = 1 << 30
 """More columns than any document has."""
-_LONGEST = 4096
-"""The most characters of a selector that is written out: thousands of pools may share one."""
 
 
 def native_form(pool: Pool, fields: Mapping[str, Any]) -> str:
@@ -28,7 +27,7 @@ def native_form(pool: Pool, fields: Mapping[str, Any]) -> str:
         for family, part in pool.families.items()
     }
     if source := pool.selector.source:
-        spec["nodeSelector"] = source if len(pool.selector.canonical) <= _LONGEST else "…"
+        spec["nodeSelector"] = source if len(pool.selector.canonical) <= SELECTOR_SHOWN else "…"
     if pool.disabled:
         spec["disabled"] = True
     spec |= {name: selector.label_selector or selector.source for name, selector in pool.by_pods.items()}

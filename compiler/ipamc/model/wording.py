@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-_SHOWN = 12
-_LONGEST = 260
-"""The most characters of a piece of input in a message: enough for the longest valid name."""
+from ipamc.model.limits import INPUT_SHOWN, WORDS_SHOWN
 
 
 def shown(text: str) -> str:
@@ -16,7 +14,7 @@ def shown(text: str) -> str:
 
 def cut(text: str) -> str:
     """Return a piece of input for a message, cut if it is too long."""
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return text if len(text) <= INPUT_SHOWN else f"{text[:INPUT_SHOWN]}…"
 
 
 def typed(path: str) -> str:
@@ -49,6 +47,6 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 def listing(words: Iterable[str]) -> str:
     """Return words in the order given, cut after a dozen: `a, b or c`."""
     every = list(words)
-    if len(every) > _SHOWN:
-        return f"{', '.join(every[:_SHOWN])} and {len(every) - _SHOWN} more"
+    if len(every) > WORDS_SHOWN:
+        return f"{', '.join(every[:WORDS_SHOWN])} and {len(every) - WORDS_SHOWN} more"
     return " or ".join(filter(None, (", ".join(every[:-1]), *every[-1:])))

@@ -14,6 +14,7 @@ from ipamc.model.cidr import BITS
 from ipamc.model.cluster import AddressSpace, Dialect, Pool, Scheme
 from ipamc.model.diagnostics import Diagnostic, Refused, count, error, names, note, several
 from ipamc.model.follows import networks
+from ipamc.model.limits import KEYS_IN_TURN, MOST_BLOCKS, MOST_CANDIDATES, MOST_LABEL_TESTS, MOST_NODE_BLOCKS
 from ipamc.model.node import Node
 from ipamc.model.plan import Fallbacks, Offer, Offers, Want, by_place
 from ipamc.model.pool_words import terms, why_only_pins
@@ -56,21 +57,11 @@ def deciding(pool: Pool, later: Pool) -> tuple[str, int | str, int | str]:
     return name, sign * getattr(one, name), sign * getattr(other, name)
 
 
-MOST_CANDIDATES = 5_000_000
-"""The most candidates of all nodes; candidates that nodes share count once."""
-MOST_TESTS = 5_000_000
-"""The most tests of labels, besides those that rule a selector out at once."""
-MOST_OF_A_NODE = 4096
-"""The most blocks of a node in modes with several: they are in one object (see IPC0531)."""
-MOST_BLOCKS = 1_000_000
-"""The most blocks of all nodes in these modes."""
-
-
 def assign(cluster: Scheme) -> tuple[Want, ...]:
     """Return the offers of every node, the first candidate first; wants come in name order.
     O(nodes + candidates + tests): 100,000 nodes in 40 racks with a pool each are 40 tests. A node without
-    offers may still hold a block, or get one back. Raises Refused beyond MOST_CANDIDATES, MOST_TESTS, or the
-    most blocks.
+    offers may still hold a block, or get one back. Raises Refused beyond MOST_CANDIDATES, MOST_LABEL_TESTS,
+    or the most blocks.
     """
     pools = sorted(cluster.pools, key=rank)
     chooser = Chooser(pools)
@@ -87,7 +78,7 @@ def assign(cluster: Scheme) -> tuple[Want, ...]:
                 node, _asked(offers, cluster.asks[node.name]) if isinstance(cluster, AddressSpace) else offers
             )
         )
-        if chooser.candidates > MOST_CANDIDATES or chooser.tests > MOST_TESTS:
+        if chooser.candidates > MOST_CANDIDATES or chooser.tests > MOST_LABEL_TESTS:
             raise Refused((too_many_candidates(cluster),))
     if not cluster.mode.one_block and (refused := list(too_many_blocks(cluster, wants))):
         raise Refused(tuple(refused))
@@ -104,7 +95,7 @@ def too_many_candidates(cluster: Scheme) -> Diagnostic:
     """IPC0312: the candidates of all nodes can be found in bounded time."""
     both = f"{count(len(cluster.pools), 'pool')} and {count(len(cluster.nodes), 'node')}"
     pairs = f"{MOST_CANDIDATES:,} pairs of a node and a candidate"
-    message = f"{both} have more than {pairs}, or take more than {MOST_TESTS:,} tests of labels"
+    message = f"{both} have more than {pairs}, or take more than {MOST_LABEL_TESTS:,} tests of labels"
     values = 'values that its nodes have, as in rack == "r1"'
     fix = f"let each selector name {values}, and labels that few nodes differ in"
     return error("IPC0312", cluster.at, message, help=fix)
@@ -121,13 +112,13 @@ def too_many_blocks(cluster: Scheme, wants: Iterable[Want]) -> Iterator[Diagnost
             number = sum(offer.pool.blocks_per_node * len(offer.sizes) for offer in giving)
             known[id(want.offers)] = number
         total += number
-        if number > MOST_OF_A_NODE or total > MOST_BLOCKS:
+        if number > MOST_NODE_BLOCKS or total > MOST_BLOCKS:
             pool = max((offer.pool for offer in want.offers), key=lambda pool: pool.blocks_per_node)
             nodes = count(len(cluster.nodes), "node")
             message = f"{nodes} would get more than {MOST_BLOCKS:,} blocks, the limit"
-            if number > MOST_OF_A_NODE:
+            if number > MOST_NODE_BLOCKS:
                 blocks = f"{number:,} blocks of {count(len(want.offers), 'pool')}"
-                message = f"node {want.node.name} would get {blocks}; {MOST_OF_A_NODE:,} is the limit"
+                message = f"node {want.node.name} would get {blocks}; {MOST_NODE_BLOCKS:,} is the limit"
             larger = "use larger blocks (a shorter blockSize) and a smaller blocksPerNode"
             fix = f"{larger}, or let fewer pools select each node"
             yield error("IPC0313", pool.at / "spec" / "blocksPerNode", message, help=fix)
@@ -202,9 +193,6 @@ def _alike(nodes: list[Node], pools: tuple[Pool, ...]) -> list[list[Node]]:
     return list(groups.values())
 
 
-_FEW = 16
-"""Up to this number of keys, each is looked up in every node; above it, the node's labels are iterated."""
-
 Classes = Mapping[int, int | None]
 """The index of the class in each `blockSizes` that selects a node; None: no class does."""
 
@@ -241,7 +229,7 @@ class Chooser:
         selectors = {id(pool.selector): pool.selector for pool in enabled}
         selectors |= {id(other.selector): other.selector for pool in enabled for other in pool.block_sizes}
         self._keys = frozenset().union(*(selector.keys for selector in selectors.values()))
-        self._in_order = sorted(self._keys) if len(self._keys) <= _FEW else None
+        self._in_order = sorted(self._keys) if len(self._keys) <= KEYS_IN_TURN else None
         self._names = frozenset().union(*(selector.names for selector in selectors.values()))
         self._projected: dict[object, Offers] = {}
         self._known: dict[object, Offers] = {}

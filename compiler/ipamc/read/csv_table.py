@@ -13,15 +13,10 @@ from msgspec.structs import replace
 
 from ipamc.model.cidr import CidrError
 from ipamc.model.diagnostics import At, Diagnostic, Refused, Related, Span, count, error
+from ipamc.model.limits import LARGEST_TABLE, MOST_COLUMNS_OF_TABLE, MOST_ROWS_OF_TABLE
 from ipamc.model.wording import listing, shown
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.text import decode
-
-LARGEST = 64 << 20
-"""The most bytes of a table: the prefixes of 100,000 nodes take ten."""
-MOST_ROWS = 1_000_000
-MOST_COLUMNS = 200
-"""The limit if all columns are read."""
 
 _SEPARATORS = ",;\t|"
 _EXCEL_HINT = re.compile(r"\ufeff?sep=(.)\r?\n?")
@@ -91,8 +86,8 @@ def read_table(path: str, data: bytes, wanted: Wanted, *, others: bool = False) 
     With `others`, also read every other column, by its header; a file of one column, whose first line is not
     a header of the first wanted column, then has no headers.
     """
-    if len(data) > LARGEST:
-        problem = f"the file has {len(data):,} bytes, more than {LARGEST:,}"
+    if len(data) > LARGEST_TABLE:
+        problem = f"the file has {len(data):,} bytes, more than {LARGEST_TABLE:,}"
         raise Refused((table_syntax(Span(path), problem, _FEWER),))
     try:
         text = decode(path, data)
@@ -113,8 +108,8 @@ def read_table(path: str, data: bytes, wanted: Wanted, *, others: bool = False) 
     if others and len(headers) == 1 and not columns:
         columns, records = {next(iter(wanted)): 0}, chain([(head, headers)], records)
     elif others:
-        if len(headers) > MOST_COLUMNS:
-            most = f"the row of headers has more than {MOST_COLUMNS:,} cells"
+        if len(headers) > MOST_COLUMNS_OF_TABLE:
+            most = f"the row of headers has more than {MOST_COLUMNS_OF_TABLE:,} cells"
             raise Refused((table_syntax(Span(path, head), most, "export the columns that nodes need"),))
         taken = set(columns.values())
         for index, header in enumerate(headers):
@@ -144,8 +139,8 @@ def _records(
         for cells in reader:
             if any(cell.strip() for cell in cells):
                 number += 1
-                if number > MOST_ROWS + 1:
-                    problem = f"the file has more than {MOST_ROWS:,} rows"
+                if number > MOST_ROWS_OF_TABLE + 1:
+                    problem = f"the file has more than {MOST_ROWS_OF_TABLE:,} rows"
                     found.append(table_syntax(Span(path, line), problem, _FEWER))
                     return
                 yield line, cells

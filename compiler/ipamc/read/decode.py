@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ipamc.model.diagnostics import MOST, Diagnostic, Findings, Place
+from ipamc.model.diagnostics import Diagnostic, Findings, Place
+from ipamc.model.limits import MOST_FINDINGS, VALUE_SHOWN
 from ipamc.model.wording import listing, nearest, shown
 from ipamc.read import hints, rules
 from ipamc.read.kinds import InputItem
@@ -27,7 +28,7 @@ def shape(item: InputItem, schemas: Schemas, late: list[Mistyped], found: Findin
     try:
         return msgspec.convert(item.value, item.kind.shape)
     except msgspec.ValidationError:
-        problems = list(islice(explain(item.value, schemas[item.kind.schema], item.at), MOST))
+        problems = list(islice(explain(item.value, schemas[item.kind.schema], item.at), MOST_FINDINGS))
     late += [problem for problem in problems if isinstance(problem, Mistyped)]
     found.extend(problem for problem in problems if isinstance(problem, Diagnostic))
     if not problems:  # the decoder and the schema disagree, which a test rules out: refuse rather than guess
@@ -56,7 +57,6 @@ _NOUNS = {
     "object": "a mapping",
     "null": "nothing",
 }
-_SHOWN = 60
 
 
 class Mistyped(Struct, frozen=True):
@@ -72,11 +72,11 @@ class Mistyped(Struct, frozen=True):
 
 def explain(value: Any, schema: Schema, root: Place) -> Iterator[Diagnostic | Mistyped]:
     """Yield everything that is wrong with the shape of a document with its root at `root`, a wrong type once.
-    Ends after twice MOST violations of the schema: a misspelt field is two of them, and one finding. Takes
-    about 50 times as long as the typed decode, and as much again for the first document.
+    Ends after twice MOST_FINDINGS violations of the schema: a misspelt field is two of them, and one finding.
+    Takes about 50 times as long as the typed decode, and as much again for the first document.
     """
     by_path: dict[Keys, list[Any]] = {}
-    for refusal in islice(_validator()(schema).iter_errors(value), 2 * MOST):
+    for refusal in islice(_validator()(schema).iter_errors(value), 2 * MOST_FINDINGS):
         by_path.setdefault(tuple(refusal.absolute_path), []).append(refusal)
     for path, refusals in by_path.items():
         here = Place(root.path, root.document, (*root.keys, *path))
@@ -102,7 +102,7 @@ def _validator() -> Any:
 
 def _findings(refusal: Any, path: Keys, root: Schema, here: Place) -> Iterator[Diagnostic]:
     bound, schema, value = refusal.validator_value, refusal.schema, refusal.instance
-    field, text = _field(path), shown(value) if isinstance(value, str) else str(value)[:_SHOWN]
+    field, text = _field(path), shown(value) if isinstance(value, str) else str(value)[:VALUE_SHOWN]
     way_out = hints.example(_name(path), schema, root)
     match refusal.validator:
         case "additionalProperties":
@@ -172,11 +172,11 @@ def mistyped(found: Mistyped, source: str) -> Diagnostic:
         spare = "leave the field out" if _name(found.at.keys) else "remove it"
         better = better or f"{spare}, or give it a value"
     elif isinstance(value, str):
-        given = f"{source[:_SHOWN] or shown(value)} is text"
+        given = f"{source[:VALUE_SHOWN] or shown(value)} is text"
     elif isinstance(value, list | Mapping):
         given = f"a {'list' if isinstance(value, list) else 'mapping'}"
     else:
-        source = (source or str(value))[:_SHOWN]
+        source = (source or str(value))[:VALUE_SHOWN]
         kind = "a truth value" if isinstance(value, bool) else "a number"
         if isinstance(value, float) and source.lstrip("+-").isdecimal():
             kind = "too large a number"
@@ -196,11 +196,11 @@ def _field(keys: Keys) -> str:
     if not keys:
         return "the document"
     if isinstance(keys[-1], str):
-        return keys[-1][:_SHOWN]
+        return keys[-1][:VALUE_SHOWN]
     return f"an item of {_field(keys[:-1])}"
 
 
 def _owner(root: Schema, keys: Keys) -> str:
     """Return the path of a mapping from the document's root, `spec.ipv4` or `nodes[3]`, or the kind."""
-    path = "".join(f"[{key}]" if isinstance(key, int) else f".{key[:_SHOWN]}" for key in keys)
+    path = "".join(f"[{key}]" if isinstance(key, int) else f".{key[:VALUE_SHOWN]}" for key in keys)
     return path.removeprefix(".") or str(root.get("title", "the document"))

@@ -6,12 +6,12 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from ipamc.model.limits import LABELS_SHOWN, MOST_DIGITS, VALUE_SHOWN
 from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem
 from ipamc.model.wording import listing, near, nearest, suggestion
 from ipamc.read.schema import Schema, resolve_reference, types
-from ipamc.read.syntax.document import DIGITS, Keys, quoted
+from ipamc.read.syntax.document import Keys, quoted
 
-_SHOWN = 60
 _BOTH = {"dualstack", "dual-stack", "dual", "both"}
 _SIZES_OF_IPV6 = range(33, 129)
 """Prefix lengths that only IPv6 blocks have."""
@@ -206,7 +206,7 @@ def scalar(text: str, wanted: Collection[str]) -> str:
     number = re.fullmatch(r"/?\s*(\d{1,9})\s*(?:%|d|days?)?", text, re.ASCII)
     digits = (number[1] if number else text).replace("_", "")
     digits = digits.lstrip("0") or digits[:1]
-    whole = digits.isdecimal() and digits.isascii() and len(digits) <= DIGITS
+    whole = digits.isdecimal() and digits.isascii() and len(digits) <= MOST_DIGITS
     return digits if "integer" in wanted and whole else ""
 
 
@@ -262,7 +262,7 @@ def _list(value: Any, items: Schema) -> str:
         named = [(key, inner) for key, inner in value.items() if isinstance(inner, Mapping | None)]
         if named and "name" in items.get("properties", {}):
             inner = "".join(f", {key}: {typed(member)}" for key, member in (named[0][1] or {}).items())
-            return f"[{{name: {_plain(named[0][0])}{inner}}}, …]"[: 2 * _SHOWN]
+            return f"[{{name: {_plain(named[0][0])}{inner}}}, …]"[: 2 * VALUE_SHOWN]
         return ""
     if not isinstance(value, str):
         return ""
@@ -272,22 +272,20 @@ def _list(value: Any, items: Schema) -> str:
     if allowed:
         near = nearest(value, allowed)
         return f"[{near}]" if near else ""
-    return f"[{value[:_SHOWN]}]"
+    return f"[{value[:VALUE_SHOWN]}]"
 
 
 def _plain(value: Any) -> str:
     """Return a value of the input in typed form, cut."""
     if isinstance(value, list):
         return ", ".join(map(_plain, value[:4]))
-    text = str(value)[:_SHOWN]
+    text = str(value)[:VALUE_SHOWN]
     return text if re.fullmatch(r"[A-Za-z0-9][-A-Za-z0-9_./]*", text) else quoted(text)
 
 
 # Selectors
 
 _OF_SELECTORS = frozenset({"matchLabels", "matchExpressions"})
-_MOST = 20
-"""The most labels that are written out."""
 
 
 def as_selector(value: Mapping[str, Any], known: Collection[str], field: str) -> str:
@@ -296,7 +294,7 @@ def as_selector(value: Mapping[str, Any], known: Collection[str], field: str) ->
         return ""
     labels = {key: label for key, label in value.items() if key not in known}
     there = value.get("matchLabels", {})
-    if not 0 < len(labels) <= _MOST or not isinstance(there, Mapping) or len(there) > _MOST:
+    if not 0 < len(labels) <= LABELS_SHOWN or not isinstance(there, Mapping) or len(there) > LABELS_SHOWN:
         return ""
     if any(near(key, known, 1) or label_key_problem(key) for key in labels):
         return ""

@@ -11,6 +11,7 @@ from operator import attrgetter, itemgetter
 from msgspec.structs import replace
 
 from ipamc.model.diagnostics import At, Diagnostic, Located, Place, Severity, Span, located
+from ipamc.model.limits import SEARCHED_AROUND
 from ipamc.model.wording import cut as shortened
 from ipamc.model.wording import typed
 from ipamc.read.syntax.document import Keys
@@ -27,8 +28,6 @@ _TEMPLATE = r"\{\{.*?\}\}|\{%.*?%\}|<%.*?%>"
 _NO_BREAK = "[\u00a0\u2007\u202f]"
 _COMMENT = r"(?:^|(?<=\s))//.*"
 _DIGEST = r"\S*@sha256:[0-9a-f]+"
-_AROUND = 256
-"""Characters on both sides of a place that are searched: a line can be a whole document full of findings."""
 _IN_JSON = (_TEMPLATE, _VARIABLE, _NO_BREAK, _DIGEST)
 _IN_TEXT = (*_IN_JSON, _COMMENT)  # for JSON the reader reports that it has no comments
 
@@ -54,8 +53,8 @@ def _foreign(span: Span, *, near: bool) -> Iterator[re.Match[str]]:
     if span.source[start : start + 1] == "{" == span.source[start - 1 : start]:
         start, near = start - 1, True
     for pattern in _IN_JSON if span.path.endswith(".json") else _IN_TEXT:
-        last = min(end, start + _AROUND) + _AROUND
-        for found in re.compile(pattern).finditer(span.source, max(0, start - _AROUND), last):
+        last = min(end, start + SEARCHED_AROUND) + SEARCHED_AROUND
+        for found in re.compile(pattern).finditer(span.source, max(0, start - SEARCHED_AROUND), last):
             if found.start() <= start <= found.end() if near else start <= found.start() < end:
                 yield found
 

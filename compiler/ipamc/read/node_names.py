@@ -13,10 +13,8 @@ from itertools import product
 
 from msgspec import Struct
 
-MOST = 100_000
-"""The most names of all patterns of a cluster."""
-_UNCOUNTED = 10**18
-"""Larger numbers of names are not computed: the product of a megabyte of ranges has as many digits."""
+from ipamc.model.limits import MOST_NAMES_COUNTED
+
 _BRACE = re.compile(r"[{}]")
 _NUMBERS = re.compile(r"(\d{1,9})\.\.(\d{1,9})", re.ASCII).fullmatch
 _LETTERS = re.compile(r"([a-z])\.\.([a-z])").fullmatch
@@ -123,7 +121,7 @@ def size(parts: Iterable[Part]) -> int:
     total = 1
     for part in parts:
         total *= part.size
-        if total > _UNCOUNTED:
+        if total > MOST_NAMES_COUNTED:
             break
     return total
 

@@ -10,12 +10,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ipamc.model.assertion import Assertion
-from ipamc.model.bgp import Advertisement, BgpObject, PeerCluster, PeerConfig
+from ipamc.model.bgp import Advertisement, BgpObject, NodeOverride, PeerCluster, PeerConfig
 from ipamc.model.cidr import Range
 from ipamc.model.cluster import AddressSpace, Cluster, Pool
-from ipamc.model.diagnostics import MOST, At, Diagnostic, Enough, Findings, Place, Refused, Span
+from ipamc.model.diagnostics import At, Diagnostic, Enough, Findings, Place, Refused, Span
 from ipamc.model.follows import with_followed
 from ipamc.model.gc_pause import paused_collector
+from ipamc.model.limits import MOST_FINDINGS, MOST_NODES
 from ipamc.model.node import CiliumNode, Node
 from ipamc.model.ownership import with_node_addresses
 from ipamc.model.progress import reading as begin_reading
@@ -26,7 +27,7 @@ from ipamc.read.kinds import POOL_WORDS, TESTS, Value, walk
 from ipamc.read.locate import Texts
 from ipamc.read.schema import Schemas
 from ipamc.read.syntax import json_stream
-from ipamc.read.syntax.document import MAX_NODES, Document, Unreadable
+from ipamc.read.syntax.document import Document, Unreadable
 from ipamc.read.syntax.text import check, conflict_marker, decode, other_text
 from ipamc.read.syntax.yaml import yaml_documents
 from ipamc.read.syntax.yaml_cut import read_cut
@@ -58,7 +59,7 @@ class Assembly(Struct):
         With the place of the first repeated name, and of the earlier value that has it."""
 
     def add(self, values: Iterable[Value]) -> None:
-        """Add values; report a repeated name, and more than MAX_NODES of a kind. Raises Enough."""
+        """Add values; report a repeated name, and more than MOST_NODES of a kind. Raises Enough."""
         for value in values:
             self.entries += 1
             if isinstance(value, Node):
@@ -78,10 +79,10 @@ class Assembly(Struct):
                 self._twice(first, value, value.kind)
             else:
                 self._twice(self.clusters.setdefault(value.name, value), value, "Cluster")
-            if self.entries > MAX_NODES:
+            if self.entries > MOST_NODES:
                 several = (self.nodes, self.planned, self.cilium_nodes, self.pools, self.excluded)
                 numbers = [len(some) for some in several]
-                if max(numbers) > MAX_NODES or self.entries - sum(numbers) > MAX_NODES:
+                if max(numbers) > MOST_NODES or self.entries - sum(numbers) > MOST_NODES:
                     words = {Node: "nodes", CiliumNode: "CiliumNodes", Pool: "pools"}
                     self.found.append(rules.too_many(value.at, words.get(type(value), "entries")))
                     raise Enough
@@ -104,7 +105,7 @@ class Assembly(Struct):
             node = self.nodes.setdefault(plan.name, plan)
             if not node.live:  # a v1 Node replaces its planned entry
                 self._twice(node, plan, "node")
-        if len(self.nodes) > MAX_NODES:
+        if len(self.nodes) > MOST_NODES:
             self.found.append(rules.too_many(plan.at, "nodes"))
         named = (self.nodes, self.planned, self.pools, self.cilium_nodes, self.clusters)
         for (what, path, first), (names, at, first_at) in self.twice.items():
@@ -148,6 +149,7 @@ class Assembly(Struct):
             advertisements=tuple(each for each in objects if isinstance(each, Advertisement)),
             peer_configs=tuple(each for each in objects if isinstance(each, PeerConfig)),
             peer_clusters=tuple(each for each in objects if isinstance(each, PeerCluster)),
+            node_overrides=tuple(each for each in objects if isinstance(each, NodeOverride)),
         )
         asks = [part.ask for pool in whole.pools for part in pool.families.values() if part.ask]
         space = whole.address_space or (asks[0].space if asks else "")
@@ -205,8 +207,8 @@ def read_folder(
     `sources` are bytes by path, in any order. `name` is the name that the Cluster must have, `folder` the
     place of a finding about all files. `spaces` are the indexes of address spaces beside it, by path. Without
     `tests`, documents of kind Tests and errors in them are ignored. `kind` is what the lock is of. Raises
-    Refused, with all findings up to MOST errors, if one of them is an error. Linear: some 0.1 s for a
-    megabyte of YAML, a quarter of that for JSON, a tenth for a dump of Nodes, of which most is skipped.
+    Refused, with all findings up to MOST_FINDINGS errors, if one of them is an error. Linear: some 0.1 s for
+    a megabyte of YAML, a quarter of that for JSON, a tenth for a dump of Nodes, of which most is skipped.
     """
     with paused_collector():
         reading = Reading()
@@ -278,12 +280,12 @@ def _read_file(
                 assembly.add(item.kind.read(raw, item.at, reading))
             else:
                 reading.complete = reading.complete and item.kind.name not in {"Cluster", "AddressSpace"}
-            if len(late) >= MOST:
+            if len(late) >= MOST_FINDINGS:
                 break
     except Unreadable as broken:
         marker = conflict_marker(path, data)  # values beside it may be missing
         reading.found.extend((marker,) if marker else broken.diagnostics)
         reading.complete = False
     if late:
-        texts = Texts({path: data}, [value.at for value in late[:MOST]])
-        reading.found.extend(mistyped(value, texts.source(value.at)) for value in late[:MOST])
+        texts = Texts({path: data}, [value.at for value in late[:MOST_FINDINGS]])
+        reading.found.extend(mistyped(value, texts.source(value.at)) for value in late[:MOST_FINDINGS])

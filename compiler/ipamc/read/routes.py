@@ -17,13 +17,10 @@ from msgspec import Struct
 from ipamc.model.cidr import Address, Block, CidrError, parse_address, parse_either
 from ipamc.model.diagnostics import At, Diagnostic, Refused, Span, error
 from ipamc.model.dump import Route, Table
+from ipamc.model.limits import LARGEST_ROUTES, LONGEST_ROUTE
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.text import decode
 
-LARGEST = 64 << 20
-"""The most bytes of a table: some 300,000 routes of FRR as JSON."""
-LONGEST = 4096
-"""The most characters of a line of text that are read."""
 SUPPORTED = (
     "vtysh -c 'show ip route json', vtysh -c 'show bgp ipv4 unicast json', birdc show route, "
     "gobgp global rib -j, or ip -j route"
@@ -39,11 +36,12 @@ def unknown_table(
 
 def read_routes(path: str, data: bytes) -> Table:
     """Read the table of one router. Raises Refused for any other text."""
-    if len(data) > LARGEST:
+    if len(data) > LARGEST_ROUTES:
         fewer = (
             "print the routes of the pools alone, as vtysh -c 'show ip route 10.0.0.0/8 longer-prefixes json'"
         )
-        raise Refused((unknown_table(Span(path), f"the table has more than {LARGEST:,} bytes", fewer),))
+        problem = f"the table has more than {LARGEST_ROUTES:,} bytes"
+        raise Refused((unknown_table(Span(path), problem, fewer),))
     try:
         text = decode(path, data)
     except Unreadable as problem:
@@ -180,7 +178,7 @@ _IP_HOP = re.compile(rf"\s*(?:nexthop )?(?:.{{0,60}}? )?via (?:inet6 )?(?P<hop>{
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(text.split("\n"), 1):
-        yield number, line[:LONGEST].removesuffix("\r")
+        yield number, line[:LONGEST_ROUTE].removesuffix("\r")
 
 
 def _of_zebra(text: str, unread: list[int]) -> Iterator[Route]:

@@ -8,10 +8,10 @@ from pathlib import PurePath
 from ipamc.model.cidr import CidrError
 from ipamc.model.cluster import Scheme
 from ipamc.model.diagnostics import At, Diagnostic, Place, Related, Span, count, error, warning
+from ipamc.model.limits import DEEPEST_DOCUMENT, MOST_NODES
 from ipamc.model.selector.label_syntax import as_subdomain
 from ipamc.model.space import Ask
 from ipamc.model.wording import listing, shown, typed
-from ipamc.read.syntax.document import MAX_DEPTH, MAX_NODES
 
 
 def yaml_syntax(at: At, problem: str, also: Iterable[Related] = (), way_out: str = "") -> Diagnostic:
@@ -39,14 +39,14 @@ def too_much(at: At, problem: str, way_out: str = "") -> Diagnostic:
 
 
 def too_deep(at: At) -> Diagnostic:
-    """Return the finding, by the rule of `too_much`, about more than MAX_DEPTH levels of nesting."""
-    return too_much(at, f"more than {MAX_DEPTH} levels of nesting", "flatten the document")
+    """Return the finding, by the rule of `too_much`, about more than DEEPEST_DOCUMENT levels of nesting."""
+    return too_much(at, f"more than {DEEPEST_DOCUMENT} levels of nesting", "flatten the document")
 
 
 def too_many(at: At, what: str) -> Diagnostic:
-    """Return the finding, by the rule of `too_much`, about more than MAX_NODES of something."""
+    """Return the finding, by the rule of `too_much`, about more than MOST_NODES of something."""
     way_out = "divide the cluster, or leave out what is no node of it"
-    return too_much(at, f"more than {MAX_NODES:,} {what}", way_out)
+    return too_much(at, f"more than {MOST_NODES:,} {what}", way_out)
 
 
 def not_text(at: At, problem: str, way_out: str = "") -> Diagnostic:

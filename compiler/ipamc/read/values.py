@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from ipamc.model.cidr import Address, Block, CidrError, Range, network_of, parse_address, parse_block
 from ipamc.model.diagnostics import At, Diagnostic, Findings, Place
+from ipamc.model.limits import LONGEST_LABEL_VALUE
 from ipamc.model.selector import calico_tokens, label_syntax
 from ipamc.model.selector.expression import SelectorError
 from ipamc.model.selector.selector import EVERY, Selector, parse_calico
@@ -157,7 +158,7 @@ class Reading(Struct):
         keys = set().union(*labels) - self.keys
         values = set(chain.from_iterable(map(_values_of, labels))) - self.values
         # Nearly every name is also a host name label, and a name of this length is a valid value.
-        short = max(map(len, names), default=0) <= label_syntax.LONGEST_VALUE
+        short = max(map(len, names), default=0) <= LONGEST_LABEL_VALUE
         others = values.difference(names) if short else values
         if not (all(map(label_syntax.is_label_key, keys)) and all(map(label_syntax.is_label_value, others))):
             return False

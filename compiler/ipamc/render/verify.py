@@ -16,6 +16,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ipamc.model.diagnostics import At, Diagnostic, Place, count, error
+from ipamc.model.limits import VALIDATOR_SHOWN
 from ipamc.model.wording import shown
 from ipamc.read.locate import locate
 from ipamc.read.syntax.document import Keys, Unreadable
@@ -41,8 +42,6 @@ _KINDS = tuple(
 name. Every other scalar (number,
 truth value) is its own kind."""
 _NAME = _KINDS[-1]
-_LONGEST = 300
-"""The most characters of a message; a validator may quote a whole document."""
 
 
 def verify(
@@ -64,7 +63,7 @@ def verify(
 
 def malformed(at: At, problem: str) -> Diagnostic:
     """IPC0601: rendered files match their schemas, or nothing is written."""
-    cut = problem if len(problem) <= _LONGEST else f"{problem[:_LONGEST]}…"
+    cut = problem if len(problem) <= VALIDATOR_SHOWN else f"{problem[:VALIDATOR_SHOWN]}…"
     way_out = "report it with the lines above: this is a bug of ipamc, not of your input; nothing was written"
     return error("IPC0601", at, cut, help=way_out)
 

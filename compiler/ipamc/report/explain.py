@@ -17,10 +17,10 @@ from msgspec import Struct
 from ipamc.catalogue import Entry, Example, Side, what_it_is
 from ipamc.model.cilium import versions
 from ipamc.model.cilium.support import APISERVER, APISERVER_TABLE, TABLE, Basis
+from ipamc.model.limits import DEEPEST_SCHEMA
 from ipamc.read.schema import with_reference
 
 _WIDTH = 104
-_DEEPEST = 12  # the most levels of a schema, which may refer to itself
 _WAYS = ("oneOf", "anyOf", "allOf")
 _LEGEND = (
     "A cell in **bold** was run: a server, an agent or a chart of that minor was seen to do so. "
@@ -118,7 +118,7 @@ def _walk(schema: Mapping[str, Any], path: str, root: Mapping[str, Any], depth: 
         part, below = _resolved(raw, root), f"{path}.{name}."
         inner: dict[str, Field] = {}
         ways = [part, part.get("items", {}), *(way for key in _WAYS for way in part.get(key, ()))]
-        for way in ways if depth < _DEEPEST else ():
+        for way in ways if depth < DEEPEST_SCHEMA else ():
             for field in _walk(_resolved(way, root), f"{path}.{name}", root, depth + 1):
                 inner.setdefault(field.path, field)
         yield Field(

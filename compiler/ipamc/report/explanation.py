@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ipamc.model.diagnostics import At, Span, count
+from ipamc.model.limits import REJECTED_SHOWN
 from ipamc.model.plan import Origin
 from ipamc.model.pool_words import terms
 from ipamc.place.candidates import rank
@@ -15,8 +16,6 @@ from ipamc.review.explain_node import ExplainedBlock, ExplainedNode
 from ipamc.review.explain_pools import ExplainedPool, PoolRole
 
 VERSION = 1
-
-LIMIT = 10  # the most rejected pools in the text
 
 Find = Callable[[At], Span]  # maps a place in the input to its line
 
@@ -34,7 +33,7 @@ def text(node: ExplainedNode, lock: str, find: Find) -> str:
         without = "no label that a selector tests" if node.pools else "its CiliumNode"
         rows += [_row(words.unit, labels or without), _row("", _line(find(node.at)))]
     passed_over = [pool for pool in node.pools if pool.verdict is PoolRole.PASSED_OVER]
-    left_out = passed_over[LIMIT:]
+    left_out = passed_over[REJECTED_SHOWN:]
     for pool in node.pools:
         rows += _pool(pool, words.selector, find) if pool not in left_out else ()
     if left_out:

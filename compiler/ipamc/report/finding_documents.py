@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ipamc import __version__
 from ipamc.model.diagnostics import Diagnostic, Located, Severity, Span
+from ipamc.model.limits import SARIF_RESULTS
 from ipamc.report.findings import Checked, Content, RuleText, lines, with_spans
 from ipamc.report.terminal_text import visible, where
 
@@ -98,7 +99,6 @@ def gitlab(content: Content) -> str:
 
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-MOST = 25_000  # the most results of a run: GitHub refuses a file with more, and shows the first 5,000
 
 _WIDE = re.compile("[\U00010000-\U0010ffff]")
 _IN_LINK = str.maketrans({each: f"\\{each}" for each in "\\[]"})
@@ -109,12 +109,12 @@ _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
 
 def sarif(content: Content) -> str:
     """SARIF 2.1.0, for code scanning: both ends of a conflict, and the rules, the worst findings first.
-    If there are more than MOST, it counts the omitted. Paths are relative to the repository's root. Columns
-    count UTF-16 code units: readers that ignore `columnKind` expect that.
+    If there are more than SARIF_RESULTS, it counts the omitted. Paths are relative to the repository's root.
+    Columns count UTF-16 code units: readers that ignore `columnKind` expect that.
     """
     pairs = zip(content.findings, fingerprints(content.findings), strict=True)
     ranked = sorted(pairs, key=lambda pair: pair[0].severity)
-    kept, left_out = ranked[:MOST], [finding for finding, _ in ranked[MOST:]]
+    kept, left_out = ranked[:SARIF_RESULTS], [finding for finding, _ in ranked[SARIF_RESULTS:]]
     codes = sorted({finding.code for finding, _ in kept})
     failures = [": ".join(filter(None, (failure.folder, failure.text))) for failure in content.failures]
     said = [("error", text) for text in failures]

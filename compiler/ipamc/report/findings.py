@@ -15,6 +15,7 @@ from pathlib import PurePosixPath
 from msgspec import Struct, field
 
 from ipamc.model.diagnostics import At, Diagnostic, Located, Severity, Span, count, located
+from ipamc.model.limits import FINDINGS_SHOWN, GITHUB_ANNOTATIONS
 from ipamc.report.terminal_text import excerpt, paint, visible, where
 
 
@@ -62,9 +63,6 @@ class Content(Struct, frozen=True, kw_only=True):
     colour: bool = False
 
 
-LIMIT = 20  # the most findings of one code in a text for people
-
-
 class Format(Struct, frozen=True):
     """A way to print findings."""
 
@@ -96,12 +94,12 @@ def report(
     rules: Mapping[str, RuleText] | None = None,
 ) -> str:
     """Render findings in a format, in order of file, line and column.
-    For people, only the first LIMIT findings of a code and the number of the others. A finding without a
-    location refers to its whole file. `checked` are the tests; their findings are among `findings`.
+    For people, only FINDINGS_SHOWN findings of a code and the number of the others. A finding without
+    a location refers to its whole file. `checked` are the tests; their findings are among `findings`.
     """
     document = FORMATS[name].document
     in_order = sorted(map(with_spans, findings), key=attrgetter("order"))
-    shown, more = first_of_each(in_order, len(in_order) if document else LIMIT)
+    shown, more = first_of_each(in_order, len(in_order) if document else FINDINGS_SHOWN)
     content = Content(
         findings=tuple(shown),
         more=more,
@@ -192,8 +190,6 @@ def concise(content: Content) -> str:
     return "".join([*lines, *_below(content)])
 
 
-SHOWN = 10  # annotations of a kind that GitHub keeps of a step
-
 _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 _DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
 _PROPERTY = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ",": "%2C"})
@@ -216,10 +212,10 @@ def github(content: Content) -> str:
         kinds[finding.severity].append(command(word, text, **place, title=f"ipamc {finding.code}"))
     rows: list[str] = []
     for kind, commands in kinds.items():
-        if (more := len(commands) - SHOWN + 1) > 1:
+        if (more := len(commands) - GITHUB_ANNOTATIONS + 1) > 1:
             word = _WORDS[kind]
             text = f"and {more:,} more {word}s, which GitHub shows no annotation for: see the log"
-            commands.insert(SHOWN - 1, command(word, text, title="ipamc"))
+            commands.insert(GITHUB_ANNOTATIONS - 1, command(word, text, title="ipamc"))
         rows += commands
     if left_out := sum(content.more.values()):
         codes = ", ".join(f"{number:,} {code}" for code, number in content.more.items())

@@ -14,12 +14,12 @@ import msgspec
 from msgspec import Struct
 
 from ipamc.model.cidr import Block
+from ipamc.model.limits import RAREST_LABEL_COLUMN
 from ipamc.model.lock import Line, State
 from ipamc.report.terminal_text import harmless_json
 from ipamc.report.utilisation import use_record
 from ipamc.review.address_map import ClusterMap, PoolMap, Sort, Versions
 
-_FEW = 16  # a label on fewer than 1 in this many nodes is written as pairs
 _STATES = {State.HELD: 0, State.PENDING: 1, State.QUARANTINED: 2, State.RELEASED: 3}
 
 _SORTS = {sort: number for number, sort in enumerate(Sort)}
@@ -123,7 +123,7 @@ def _labels(labels: Sequence[Mapping[str, str]], names: Sequence[str]) -> list[d
         values = sorted(set(column.values()))
         places = {value: place for place, value in enumerate(values)}
         entry: dict[str, Any] = {"key": key, "values": values}
-        if len(column) * _FEW < len(labels):
+        if len(column) * RAREST_LABEL_COLUMN < len(labels):
             entry["few"] = [[number, places[value]] for number, value in column.items()]
         else:
             numbers = (places[column[number]] if number in column else -1 for number in range(len(labels)))

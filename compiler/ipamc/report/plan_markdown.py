@@ -1,8 +1,8 @@
 """A plan as a comment on a pull request: lists are folded except urgent ones; names are not markup.
 
-A comment has at most 65,536 characters on GitHub; LONGEST is below that, because bots add text. In a longer
-plan every list is cut to the same length, then the last clusters are omitted; the last line says how much.
-The counts over all clusters come first, then the clusters, the worst first.
+In a plan longer than LONGEST_PLAN_COMMENT every list is cut to the same length, then the last clusters are
+omitted; the last line says how much. The counts over all clusters come first, then the clusters, the worst
+first.
 """
 
 from __future__ import annotations
@@ -14,20 +14,10 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from ipamc.model.diagnostics import Diagnostic, Severity, count, errors_of, names
+from ipamc.model.limits import LEAST_ROWS, LONGEST_PLAN_COMMENT, NAMES_IN_LINE, OPEN_ROWS, ROWS_TRIED
 from ipamc.report.plan_text import ARROW, Section, Sign, aligned, headline, notes, quiet, sections
 from ipamc.report.terminal_text import visible, where
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport, PlanStatus
-
-LONGEST = 60_000  # the most characters of a comment
-
-LIMITS = (100_000, 2_000, 1_000, 500, 200, 100, 50, 20, 10, 5, 2, 1, 0)
-"""The most rows per list, tried one after the other until the comment fits."""
-
-LEAST = 5  # findings and names that are never omitted
-
-NAMED = 1_000  # the most characters of clusters' names in a command; longer lists go into a file
-
-OPEN = 10  # a table of changes with more rows is folded
 
 NO_WIDTH = "\u200b"
 _REFERENCE = re.compile(r"(?<=[@#!~%&$^])(?=[\w\"'])|(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
@@ -41,12 +31,12 @@ def render(report: PlanReport) -> str:
     clusters = sorted(
         report.clusters, key=lambda each: (not each.failed, not _stops(each), quiet(each), each.name)
     )
-    for limit in LIMITS:
+    for limit in ROWS_TRIED:
         text, left_out = _render(report, clusters, limit)
-        if len(text) <= LONGEST:
+        if len(text) <= LONGEST_PLAN_COMMENT:
             return text if not left_out else _cut(report, text, count(left_out, "row"))
     shown = len(clusters)
-    while len(text) > LONGEST and shown:  # many clusters, each with few rows
+    while len(text) > LONGEST_PLAN_COMMENT and shown:  # many clusters, each with few rows
         shown //= 2
         text, left_out = _render(report, clusters[:shown], 0)
     left_out_clusters = count(len(report.clusters) - shown, "cluster")
@@ -84,7 +74,7 @@ def mark(report: PlanReport) -> str:
 
 def command(report: PlanReport) -> str:
     """Return the command that prints the whole plan."""
-    names = report.scope if sum(map(len, report.scope)) <= NAMED else ("--clusters-from", "FILE")
+    names = report.scope if sum(map(len, report.scope)) <= NAMES_IN_LINE else ("--clusters-from", "FILE")
     return " ".join(("ipamc plan", *names, *(["--base", report.base] if report.base else [])))
 
 
@@ -120,7 +110,7 @@ class _Cutter(Struct):
     left_out: int = 0
 
     def cut(self, items: Sequence[str]) -> tuple[Sequence[str], int]:
-        shown = items[: max(self.limit, LEAST)]
+        shown = items[: max(self.limit, LEAST_ROWS)]
         more = len(items) - len(shown)
         self.left_out += more
         return shown, more
@@ -146,7 +136,7 @@ class _Cutter(Struct):
         rows, more = section.rows[: self.limit], max(len(section.rows) - self.limit, 0)
         self.left_out += more
         cut = f"\n\n… and {more:,} more" if more else ""
-        short = changed and not section.folded and len(section.rows) <= OPEN
+        short = changed and not section.folded and len(section.rows) <= OPEN_ROWS
         if section.sign is Sign.URGENT or short:
             yield f"**{title}**{about}\n\n{_table(section.head, rows)}{cut}"
         else:

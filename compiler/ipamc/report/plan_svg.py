@@ -17,12 +17,12 @@ from ipamc.lock.utilisation import PoolUse
 from ipamc.model.address_sets import blocks_over, lines_over, outermost
 from ipamc.model.cidr import BITS, Block, address_text
 from ipamc.model.diagnostics import count
+from ipamc.model.limits import MAP_ROWS
 from ipamc.model.lock import Line
 from ipamc.report.plan_text import headline
 from ipamc.report.terminal_text import visible
 from ipamc.review.diff.plan_report import Picture, PlanReport
 
-MOST_ROWS = 120  # the most rows of all maps; a line counts the other rows with changes
 _COLUMNS = 32  # blocks in a row
 _CELL, _ROW = 12, 14
 _LABEL, _GAP = 150, 30
@@ -132,7 +132,7 @@ def _range(
     for key in changed:
         first = max(key[0].first, block.first)
         begin, end = (first - block.first) // size, (min(key[0].last, block.last) - block.first) // size
-        for number in range(begin, min(end, begin + MOST_ROWS) + 1):
+        for number in range(begin, min(end, begin + MAP_ROWS) + 1):
             rows[number].add(key)
     drawing.text(f"{pool.pool.name} {block}", sort="soft")
     if not drawing.rows:
@@ -141,7 +141,7 @@ def _range(
             f'<text class="soft" x="{_LABEL + _MAP + _GAP}" y="{drawing.y - 8}">after</text>'
         )
     for number in sorted(rows):
-        if drawing.rows >= MOST_ROWS:
+        if drawing.rows >= MAP_ROWS:
             drawing.left_out += 1
             continue
         row = Block(block.family, block.first + number * size, prefix)

@@ -14,6 +14,7 @@ from ipamc.law.change import Verdict
 from ipamc.lock.line_changes import VANISHED, LineChange
 from ipamc.lock.utilisation import Use
 from ipamc.model.diagnostics import Diagnostic, Severity, count, names
+from ipamc.model.limits import WIDEST_PLAN_LINE
 from ipamc.model.lock import Line
 from ipamc.model.pool_words import terms
 from ipamc.read.parts import INDEX
@@ -260,7 +261,6 @@ def _free(use: Use | None) -> str:
     return number(use.blocks_free) if use else NONE
 
 
-WIDE = 140  # the most cells of a line; a longer one is wrapped
 _INDENT = "    "
 _UNITS = re.compile(
     r"\(?(?:ipamc|kubectl|helm|git|sudo|calicoctl|kustomize) (?:'[^']*'|[^';,]|[;,](?=\S))*[;,]?|\S+"
@@ -291,7 +291,7 @@ def _cluster(cluster: ClusterReport, *, colour: bool) -> str:
         about = f" ({section.about})" if section.sign is Sign.CHANGED and section.about else ""
         style = "error" if section.sign is Sign.URGENT else "strong"
         rows.append(f"  {paint(f'{section.title}{about}', style, colour=colour)}")
-        rows += [f"    {row}" for row in aligned(section.rows, section.sign, WIDE - 4)]
+        rows += [f"    {row}" for row in aligned(section.rows, section.sign, WIDEST_PLAN_LINE - 4)]
     return "".join(f"{row}\n" for row in rows)
 
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.diagnostics import count, names
+from ipamc.model.limits import PREFIX_LIST_NAME, PREFIXES_SHOWN
 from ipamc.report.terminal_text import paint, visible, width
 from ipamc.review.aggregates import FilterLine, LineGroup, PrefixChange
 from ipamc.review.netbox import NetBoxImport
@@ -32,9 +33,6 @@ class ClusterAggregates(Struct, frozen=True, kw_only=True):
         if group.name:
             return group.name
         return f"(without {self.label})" if self.label else "(outside every pool)"
-
-
-SHOWN = 6  # the most prefixes of a pool and family in a plan; JSON has all
 
 
 def render(clusters: Sequence[ClusterAggregates], *, colour: bool = False) -> str:
@@ -57,21 +55,21 @@ def _cluster(cluster: ClusterAggregates, *, colour: bool) -> Iterator[str]:
 
 
 def changed_prefixes(change: PrefixChange) -> str:
-    """Return the prefixes of one pool and family that a plan removes and adds, at most SHOWN; "" without."""
+    """Return at most PREFIXES_SHOWN prefixes of a pool and family that a plan changes; "" without."""
     removed, added = change.prefixes
     every = [f"−{block}" for block in removed]  # noqa: RUF001 - a minus is as wide as a plus
     return _some([*every, *(f"+{block}" for block in added)], " ")
 
 
 def filter_lines(lines: Sequence[FilterLine]) -> str:
-    """Return lines of a filter in the syntax of most routers, at most SHOWN."""
+    """Return lines of a filter in the syntax of most routers, at most PREFIXES_SHOWN."""
     longer = (f" le {line.longest}" if line.longest > line.block.prefix else "" for line in lines)
     return _some([f"{line.block}{more}" for line, more in zip(lines, longer, strict=True)], ", ")
 
 
 def _some(every: Sequence[str], between: str) -> str:
-    more = len(every) - SHOWN
-    return between.join(every[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+    more = len(every) - PREFIXES_SHOWN
+    return between.join(every[:PREFIXES_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
 
 
 VERSION = 1
@@ -105,8 +103,6 @@ def record(cluster: ClusterAggregates) -> dict[str, Any]:
     }
 
 
-LONGEST_NAME = 63  # the most characters of a name: FRR allows 128, Junos 255
-
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 Match = tuple[str, int]  # a prefix and the longest prefix length of its routes; 0: the prefix alone
@@ -119,9 +115,9 @@ def list_name(cluster: str, group: str, family: int) -> str:
     """
     whole = f"ipamc_{cluster}_{group or '_none'}"
     safe = _UNSAFE.sub("-", whole)
-    if safe != whole or len(safe) > LONGEST_NAME - 3:
+    if safe != whole or len(safe) > PREFIX_LIST_NAME - 3:
         mark = hashlib.sha256(whole.encode()).hexdigest()[:12]
-        safe = f"ipamc__{mark}_{safe.removeprefix('ipamc_')}"[: LONGEST_NAME - 3]
+        safe = f"ipamc__{mark}_{safe.removeprefix('ipamc_')}"[: PREFIX_LIST_NAME - 3]
     return f"{safe}_v{family}"
 
 

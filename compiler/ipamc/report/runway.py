@@ -12,11 +12,12 @@ from msgspec import Struct
 from msgspec.structs import asdict, astuple
 
 from ipamc.model.diagnostics import count
+from ipamc.model.limits import LEAST_CHANGES, LEAST_WEEKS, MOST_JUMPS
 from ipamc.model.pool_words import terms
 from ipamc.place.quarantine import first_day
 from ipamc.report.terminal_text import box, visible, width
 from ipamc.report.utilisation import number
-from ipamc.review.runway import LEAST_CHANGES, LEAST_WEEKS, MOST_JUMPS, PoolRunway, Runway
+from ipamc.review.runway import PoolRunway, Runway
 
 VERSION = 1
 COMMIT = 12  # the printed characters of a commit's name

@@ -15,14 +15,12 @@ from ipamc.check.capacity import LOW
 from ipamc.lock.utilisation import Use
 from ipamc.model.cluster import Pool
 from ipamc.model.diagnostics import count
+from ipamc.model.limits import POOLS_SHOWN, RESERVED_SHOWN
 from ipamc.model.lock import Line
 from ipamc.report.lock_lines import state
 from ipamc.report.terminal_text import paint, visible, width
 from ipamc.report.utilisation import addresses, amount, percent, percent_left
 from ipamc.review.shown_pools import ShownCluster, ShownPool
-
-MOST = 30  # pools of one cluster on a terminal; more are shown in a pipe, and by `--all`
-_REASONS = 5  # the same for reserved CIDRs of a pool
 
 
 class ShowOptions(Struct, frozen=True, kw_only=True):
@@ -63,7 +61,8 @@ def render(clusters: Sequence[ShownCluster], options: ShowOptions, screen: Scree
 def _cluster(cluster: ShownCluster, options: ShowOptions, screen: Screen) -> tuple[list[TableRow], list[str]]:
     """Return the rows of a cluster's pools and of their total, and the lines below them."""
     groups = _sorted(cluster.pools, options)
-    limit = MOST if screen.cuts and not options.every and len(groups) > MOST + MOST // 5 else len(groups)
+    cut = screen.cuts and not options.every and len(groups) > POOLS_SHOWN + POOLS_SHOWN // 5
+    limit = POOLS_SHOWN if cut else len(groups)
     rows = [row for group in groups[:limit] for row in _pool_rows(cluster, group, options, screen)]
     rows += _totals("total", [cluster])
     foot = []
@@ -161,7 +160,7 @@ def _reasons(shown: ShownPool, options: ShowOptions, screen: Screen) -> Iterator
     """Yield a line for each CIDR with a reason to reserve it; on a terminal only a few, unless `--all`."""
     reserved = [cidr for cidr in shown.use.pool.reserved if cidr.block.family == shown.use.family.family]
     with_reason = [cidr for cidr in reserved if cidr.reason]
-    limit = _REASONS if screen.cuts and not options.every else len(with_reason)
+    limit = RESERVED_SHOWN if screen.cuts and not options.every else len(with_reason)
     for cidr in with_reason[:limit]:
         yield from _wrapped(f"  {cidr.block} reserved: {visible(cidr.reason)}", "    ", screen)
     if left_out := with_reason[limit:]:

@@ -10,10 +10,9 @@ from collections.abc import Collection, Iterable, Sequence
 from msgspec import Struct
 
 from ipamc.model.diagnostics import At, Diagnostic, Span, count
+from ipamc.model.limits import AFTER_CARET, BEFORE_CARET, TEXT_SHOWN
 
 TAB = "    "
-BEFORE, AFTER = 60, 100  # characters of a long line that are kept before and after the caret
-LONGEST = 2000
 
 _SGR = {"error": "1;31", "warning": "1;33", "note": "1;36", "frame": "1;34", "strong": "1", "dim": "2"}
 
@@ -29,9 +28,9 @@ def paint(text: str, style: str, *, colour: bool) -> str:
 
 def visible(text: str) -> str:
     """Spell out control characters, escapes, characters that reorder or hide text, and lone surrogates.
-    Text of more than LONGEST characters is cut: names in the input may have any length.
+    Text of more than TEXT_SHOWN characters is cut: names in the input may have any length.
     """
-    return _spelled(f"{text[:LONGEST]}…" if len(text) > LONGEST else text)
+    return _spelled(f"{text[:TEXT_SHOWN]}…" if len(text) > TEXT_SHOWN else text)
 
 
 def _spelled(text: str) -> str:
@@ -91,9 +90,9 @@ def excerpt(span: Span) -> Excerpt:
     start = max(span.column - 1, 0)
     end = max(span.end_column - 1, start)
     left, right = 0, len(source)
-    if len(source) > BEFORE + AFTER:
-        left = max(start - BEFORE, 0)
-        right = min(max(end, start + 1), start + AFTER) + BEFORE
+    if len(source) > BEFORE_CARET + AFTER_CARET:
+        left = max(start - BEFORE_CARET, 0)
+        right = min(max(end, start + 1), start + AFTER_CARET) + BEFORE_CARET
     lead = "…" if left else ""
     before, marked = _shown(source[left:start]), _shown(source[start : min(end, right)])
     text = lead + before + _shown(source[start:right]) + ("…" if right < len(source) else "")

@@ -9,14 +9,13 @@ from typing import Any
 from msgspec.structs import asdict
 
 from ipamc.model.diagnostics import count
+from ipamc.model.limits import ADDED_SHOWN, REASONS_SHOWN
 from ipamc.model.lock import Line
 from ipamc.report.terminal_text import box, visible
 from ipamc.report.utilisation import number
 from ipamc.review.what_if import WhatIf
 
 VERSION = 1
-MOST = 20  # the most reasons that are printed
-FIRST = 2  # added nodes that are printed with their blocks, before the last one
 
 
 def text(answer: WhatIf) -> str:
@@ -53,7 +52,7 @@ def _coming(answer: WhatIf) -> Iterator[str]:
         pools = ", ".join(given)
         what = f", with {pools}" if pools else "" if lacking else ", with no block: no pool selects them"
         yield f"{visible(change)}: {len(served):,} of {count(len(names), 'node')} served{what}"
-        some_nodes = served if len(served) <= FIRST + 1 else [*served[:FIRST], "", served[-1]]
+        some_nodes = served if len(served) <= ADDED_SHOWN + 1 else [*served[:ADDED_SHOWN], "", served[-1]]
         for name in some_nodes:
             blocks = [str(line.block) for line in answer.given[name]] if name else []
             some = [*blocks[:4], "…"] if len(blocks) > 4 else blocks
@@ -72,7 +71,7 @@ def _going(answer: WhatIf) -> Iterator[str]:
 
 def _lacking(answer: WhatIf) -> Iterator[str]:
     new = {name for names in answer.changed.added.values() for name in names}
-    for found in answer.without[:MOST]:
+    for found in answer.without[:REASONS_SHOWN]:
         first = found.nodes[0]
         old = sum(name not in new for name in found.nodes)
         of = f", {old:,} of them in the inventory already" if old else ""
@@ -82,9 +81,9 @@ def _lacking(answer: WhatIf) -> Iterator[str]:
         yield from (f"  - {'' if way.enough else 'helps some: '}{visible(way.text)}" for way in found.ways)
         if not found.ways and found.finding.help:
             yield f"  - {visible(found.finding.help)}"
-    if len(answer.without) > MOST:
-        yield f"{len(answer.without) - MOST:,} more reasons: all are in --output json"
-    yield from (f"{refused.code}: {visible(refused.message)}" for refused in answer.refused[:MOST])
+    if len(answer.without) > REASONS_SHOWN:
+        yield f"{len(answer.without) - REASONS_SHOWN:,} more reasons: all are in --output json"
+    yield from (f"{refused.code}: {visible(refused.message)}" for refused in answer.refused[:REASONS_SHOWN])
 
 
 def notes(answer: WhatIf) -> Iterator[str]:

@@ -21,14 +21,11 @@ from ipamc.model.address_sets import blocks_over, outermost
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Scheme
 from ipamc.model.evidence import Evidence
+from ipamc.model.limits import MAP_OFFERS, MAP_REASONS
 from ipamc.model.lock import Line, Lock
 from ipamc.model.plan import Want
 from ipamc.review.explain_pools import ExplainedPool, PoolRole, explain_pools
 from ipamc.review.shown_pools import rooms, uses_on
-
-MOST_REASONS = 200_000
-"""The most pairs of a pool and a group of nodes with reasons; above, `ipamc why` has them for one node."""
-MOST_OFFERS = 20  # the most pools that are listed for a group without reasons
 
 
 class PoolMap(Struct, frozen=True, kw_only=True):
@@ -72,7 +69,7 @@ def map_of(cluster: Scheme, lock: Lock, wants: Sequence[Want], today: str) -> Cl
     for number, want in enumerate(alike):
         for place, offer in enumerate(want.offers):
             (further if place else first)[offer.pool.name] += members[number]
-    reasons = _reasons if len(alike) * len(cluster.pools) <= MOST_REASONS else _offers
+    reasons = _reasons if len(alike) * len(cluster.pools) <= MAP_REASONS else _offers
     in_use = outermost(shown.block for shown in Evidence(cluster).without_node())
     excluded = outermost(cidr.block for cidr in cluster.excluded)
     uses = uses_on(cluster, lock, today)
@@ -100,7 +97,7 @@ def _inside(use: PoolUse, blocks: Sequence[Block]) -> tuple[Block, ...]:
 def _offers(cluster: Scheme, want: Want, _: str) -> Iterator[ExplainedPool]:
     """Yield the pools that may serve a node, in order, without a reason."""
     other = PoolRole.STANDS_IN if cluster.mode.one_block else PoolRole.SERVES
-    for place, offer in enumerate(want.offers[:MOST_OFFERS]):
+    for place, offer in enumerate(want.offers[:MAP_OFFERS]):
         yield ExplainedPool(pool=offer.pool, verdict=other if place else PoolRole.FIRST, why="")
 
 

@@ -25,6 +25,7 @@ from ipamc.model.cluster import AddressSpace, Scheme
 from ipamc.model.diagnostics import Diagnostic, Log, Related, Span, error
 from ipamc.model.evidence import Evidence
 from ipamc.model.follows import address_for
+from ipamc.model.limits import NETBOX_DESCRIPTION
 from ipamc.model.lock import Lock, State
 from ipamc.model.wording import shown as quoted
 from ipamc.read.csv_table import Table, bad_prefix, column_missing, plain, table_syntax
@@ -41,7 +42,6 @@ STATUSES: Mapping[str, str] = {
     "gone": "deprecated",
 }
 """NetBox's status of a prefix by its kind: reserved is for future use, deprecated no longer in use."""
-LONGEST = 200  # the most characters of a description in NetBox
 _COMPARED = ("role", "tenant", "site")
 _NEEDED = ("id", "prefix", "status", "vrf", "description")
 COLUMNS = {name: (name,) for name in (*_NEEDED, *_COMPARED)} | {"prefix": ("prefix", "prefix(flat)")}
@@ -218,7 +218,7 @@ def later_import(
 
 def _row(prefix: ExportedPrefix, statuses: Mapping[str, str]) -> ImportRow:
     text = _ODD.sub("?", f"ipamc {prefix.cluster}/{prefix.pool}: {prefix.words}")
-    text = text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    text = text if len(text) <= NETBOX_DESCRIPTION else f"{text[: NETBOX_DESCRIPTION - 3]}..."
     return ImportRow(block=prefix.block, status=statuses[prefix.kind], description=text)
 
 
@@ -239,7 +239,7 @@ def _differs(there: NetBoxPrefix, row: ImportRow, columns: Mapping[str, str]) ->
 
 def _gone_row(there: NetBoxPrefix, status: str) -> ImportRow | None:
     """Return the row that marks a prefix as gone; None if NetBox has that mark already."""
-    text = there.description.partition(": ")[0][: LONGEST - len(_GONE)] + _GONE
+    text = there.description.partition(": ")[0][: NETBOX_DESCRIPTION - len(_GONE)] + _GONE
     if plain(there.status) == plain(status) and there.description == text:
         return None
     return ImportRow(block=there.block, id=there.id, status=status, description=text)

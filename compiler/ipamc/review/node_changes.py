@@ -8,12 +8,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.model.cluster import Cluster
+from ipamc.model.limits import MOST_ADDED_NODES
 from ipamc.model.node import HOSTNAME, Node
 from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem
 from ipamc.model.wording import shown as quoted
 from ipamc.model.wording import suggestion
 
-MOST = 100_000  # the most nodes to add in one question: as many as the largest clusters have
 FORMS = "+N [KEY=VALUE,…], +N like NODE, -KEY=VALUE,… or -node NAME"
 
 
@@ -44,9 +44,9 @@ def parse_change(text: str) -> NodeChange:
     """Parse a change: commas or blanks divide labels; `-KEY VALUE` is `-KEY=VALUE`. Raises ChangeError."""
     sign, rest = text[:1], text[1:].split()
     if sign == "+" and rest and rest[0].isascii() and rest[0].isdigit():
-        count = int(rest[0]) if len(rest[0]) < 10 else MOST + 1
-        if not 0 < count <= MOST:
-            raise ChangeError(f"{quoted(text)}: 1 to {MOST:,} nodes can come")
+        count = int(rest[0]) if len(rest[0]) < 10 else MOST_ADDED_NODES + 1
+        if not 0 < count <= MOST_ADDED_NODES:
+            raise ChangeError(f"{quoted(text)}: 1 to {MOST_ADDED_NODES:,} nodes can come")
         words = rest[1:]
         like = ""
         if words[:1] == ["like"]:
@@ -94,8 +94,8 @@ def apply_changes(cluster: Cluster, changes: Sequence[NodeChange]) -> ChangedClu
         if not change.count
     }
     total = sum(change.count for change in changes)
-    if total > MOST:
-        raise ChangeError(f"{total:,} nodes come in all; {MOST:,} is the limit")
+    if total > MOST_ADDED_NODES:
+        raise ChangeError(f"{total:,} nodes come in all; {MOST_ADDED_NODES:,} is the limit")
     added, new = _coming(cluster, every, [change for change in changes if change.count], len(str(total)))
     nodes = sorted([*staying.values(), *new], key=lambda node: node.name) if new else staying.values()
     gone = every.keys() - staying.keys()
@@ -140,5 +140,5 @@ def _coming(
 
 
 def _unknown(cluster: Cluster, name: str, every: Mapping[str, Node]) -> str:
-    hint = suggestion(name, every) if len(every) <= MOST else ""
+    hint = suggestion(name, every) if len(every) <= MOST_ADDED_NODES else ""
     return f"{cluster.name} has no node {quoted(name)} in its inventory{hint and f'; {hint}'}"

@@ -28,17 +28,13 @@ from ipamc.lock.line_changes import renumbered
 from ipamc.lock.utilisation import PoolUse
 from ipamc.model.cidr import BITS
 from ipamc.model.cluster import Scheme
+from ipamc.model.limits import FORECAST_REACH, LEAST_CHANGES, LEAST_WEEKS, MOST_JUMPS, MOST_WEEKS
 from ipamc.model.lock import Line, Lock
 from ipamc.model.ownership import RangeIndex
 from ipamc.review.address_map import Versions
 from ipamc.review.shown_pools import rooms, uses_on
 
 WEEK = 7 * 86_400
-MOST = 52  # weeks of history that are used: a year, so that every season is in it once
-LEAST_WEEKS = 12  # with fewer weeks there is no answer: a quarter of them would be no stretch
-LEAST_CHANGES = 5  # with fewer weeks of change there is no answer
-MOST_JUMPS = 2  # the most weeks that are left out as jumps
-REACH = 2  # a history of n weeks allows a forecast of 2n weeks
 
 
 Key = tuple[str, int]  # a pool by name, "" for none, and a family
@@ -181,13 +177,13 @@ def to_read(seconds: Sequence[int], today: str) -> list[int]:
 def edges(seconds: Sequence[int], end: int) -> list[Edge]:
     """Return the ends of weeks back from `end`, the oldest first, each with the lock's version at that time.
     `seconds` are the commit times of the versions, in their order. If clocks contradict the order, the
-    largest consistent set of versions counts. At most MOST weeks; the first edge begins the first week.
+    largest consistent set of versions counts. At most MOST_WEEKS weeks; the first edge begins the first week.
     """
     agreeing = [number for number in _in_order(seconds) if seconds[number] <= end]
     if not agreeing:
         return []
     times = [seconds[number] for number in agreeing]
-    weeks = min((end - times[0]) // WEEK, MOST)
+    weeks = min((end - times[0]) // WEEK, MOST_WEEKS)
     return [
         Edge(second, agreeing[bisect.bisect_right(times, second) - 1])
         for second in range(end - weeks * WEEK, end + 1, WEEK)
@@ -292,7 +288,7 @@ def _pool(use: PoolUse, nodes: int, weeks: Sequence[Week]) -> PoolRunway:
     pool = PoolRunway(use=use, nodes=nodes, blocks=blocks, weeks=tuple(weeks), growth=grown, lasts=None)
     if grown.rates is None:
         return pool
-    reach = REACH * grown.weeks
+    reach = FORECAST_REACH * grown.weeks
     numbers = [pool.blocks // rate if rate > 0 else reach + 1 for rate in pool.rates]
     latest, middle, soonest = (number if number <= reach else None for number in numbers)
     return replace(pool, lasts=Lasts(soonest=soonest, middle=middle, latest=latest, reach=reach))

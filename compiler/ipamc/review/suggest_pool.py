@@ -36,6 +36,7 @@ from ipamc.model.cidr import BITS, NEVER_PODS, Block, around, parse_block
 from ipamc.model.cluster import AddressSpace, Cluster, Pool
 from ipamc.model.diagnostics import Log, Refused
 from ipamc.model.evidence import Evidence
+from ipamc.model.limits import IPV6_BLOCK_BITS
 from ipamc.model.lock import Consent, State
 from ipamc.model.masquerade import native_limit
 from ipamc.pipeline import Inputs
@@ -47,7 +48,6 @@ LOCAL = parse_block("fc00::/7")  # unique local addresses of IPv6 (RFC 4193)
 SITE = 48  # the prefix length of one site
 SUBNET = {4: 24, 6: 64}  # the prefix length of the smallest usual network of machines
 USUAL_BLOCK = {4: 24, 6: 120}  # the block size of the first pool of a cluster: Cilium's default
-MOST_IPV6_BLOCKS = 16  # an IPv6 range has at most 2^16 blocks (IPC0211)
 
 
 class Member(Struct, frozen=True, kw_only=True):
@@ -301,4 +301,4 @@ def _block_size(members: Sequence[Member], cluster: Cluster | None, wish: Wish) 
     )
     usual = min(sizes, key=lambda size: (-sizes[size], size), default=USUAL_BLOCK[wish.family])
     size = max(usual, wish.size)
-    return min(size, wish.size + MOST_IPV6_BLOCKS) if wish.family == 6 else size
+    return min(size, wish.size + IPV6_BLOCK_BITS) if wish.family == 6 else size

@@ -21,6 +21,7 @@ from ipamc.lock.utilisation import utilisation
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Dialect, Pool
 from ipamc.model.diagnostics import Diagnostic, Refused, count, errors_of
+from ipamc.model.limits import OTHER_POOLS_SHOWN, REASONS_WITH_REMEDIES
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.node import Node
 from ipamc.model.pool_words import range_for, suggest_pool, why_only_pins
@@ -42,8 +43,6 @@ from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.read.locate import locate
 from ipamc.review.node_changes import ChangedCluster, NodeChange, apply_changes
 
-MOST_EXPLAINED = 8  # the most reasons for which remedies are searched
-MOST_POOLS = 3  # the most other pools that are named
 UNMATCHED = "IPC0302"  # Nodes without a candidate are part of the answer, not an error
 
 
@@ -223,7 +222,7 @@ def _without(
     shortages = zip((*grouped(full), *grouped(half)), findings, strict=True)
     for number, ((shortage, nodes), finding) in enumerate(shortages):
         names = tuple(dict.fromkeys(node.name for node in nodes))
-        ways = _ways_out(after, shortage, len(names)) if number < MOST_EXPLAINED else ()
+        ways = _ways_out(after, shortage, len(names)) if number < REASONS_WITH_REMEDIES else ()
         yield Without(nodes=names, pool=shortage.pool, finding=finding, ways=tuple(ways))
     for finding in islice(no_family(placement.plan.scheme, placement.unserved), 1):
         unserved = sorted(unserved.node.name for unserved in placement.unserved)
@@ -265,7 +264,7 @@ def _other_pools(after: _After, shortage: Shortage, full: Pool, lack: int) -> It
             continue
         if room := min(after.free[pool.name, family] for family in families):
             rooms.append((room < lack, room if room >= lack else -room, pool.name))
-    for short, room, name in sorted(rooms)[:MOST_POOLS]:
+    for short, room, name in sorted(rooms)[:OTHER_POOLS_SHOWN]:
         how = f"name {name} in the overflow of pool {full.name}"
         if full.dialect is not Dialect.NATIVE:
             how += f", written in the native form as a {full.dialect} has none"

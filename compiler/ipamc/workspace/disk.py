@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path, PurePath
 
+from ipamc.model.limits import LARGEST_FILE
 from ipamc.workspace import safe_read
-from ipamc.workspace.cluster_lock import is_leftover, temporary
 from ipamc.workspace.failure import EnvironmentFailure
+from ipamc.workspace.locked_folder import is_leftover, temporary
 from ipamc.workspace.safe_read import refuse_links, refuse_way_out
 
 read_bytes = safe_read.read
@@ -75,9 +76,9 @@ def read_text(path: str) -> str:
 
 def read_stdin() -> str:
     """Return all of stdin. Raises EnvironmentFailure where it is too long, or not UTF-8 text."""
-    data = sys.stdin.buffer.read(safe_read.LARGEST + 1)
-    if len(data) > safe_read.LARGEST:
-        raise EnvironmentFailure(f"stdin has more than {safe_read.LARGEST >> 20} MiB")
+    data = sys.stdin.buffer.read(LARGEST_FILE + 1)
+    if len(data) > LARGEST_FILE:
+        raise EnvironmentFailure(f"stdin has more than {LARGEST_FILE >> 20} MiB")
     return _decoded("stdin", data)
 
 

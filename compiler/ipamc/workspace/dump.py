@@ -25,6 +25,7 @@ import msgspec
 
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump
+from ipamc.model.limits import LARGEST_DUMP, LARGEST_ROUTES, LARGEST_TABLE, PAGE_OBJECTS, ZIP_FILES, ZIP_HEAD
 from ipamc.model.progress import reached, reading
 from ipamc.read.dump import shapes
 from ipamc.read.dump.addresses import OF_OTHERS
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from ipamc.workspace.kubectl import Kube
 
 STDIN = "-"
-LARGEST = 8 << 30  # the most bytes of one unpacked file of a dump: some two million pods
-MEMBERS = 100_000  # the most files of a zip
 _CHUNK = 1 << 19  # bytes of a piece: it stays in the processor's cache while its items are decoded
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the first bytes of a zip, and of an empty zip
 _GZIP = b"\x1f\x8b"
@@ -51,12 +50,11 @@ _WANTED = re.compile(rf"""^[ -]*["']?kind["']?: *["']?({_KINDS})(List)?\b""".enc
 """Matches the kind near the beginning of those documents of a zip that ipamc reads."""
 _NAMED = re.compile(
     r"(k8s-)?(nodes|no|pods|po|services|svc)-|(cilium(nodes|endpoints|nodeconfigs)|cn|cep|cilium-(cm|config))-|"
-    r"cilium-(operator-deploy|daemonset)|"
+    r"cilium(-operator-deploy|-daemonset|bgp(advertisements|clusterconfigs|nodeconfigo|peer))|"
     r"[a-z]*(ippools|clustercidrs|servicecidrs|ipamblocks|blockaffinities|ipreservations)\b"
 ).match
 """Names of typed lists in a zip, whose kind follows the items (cilium-cli, sysdump/constants.go)."""
 _OBJECTS = re.compile(rb'\s*\{\s*"(apiVersion|kind|items|metadata)"\s*:').match  # the beginning of such JSON
-_PEEK = 1 << 20
 _SHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # the first bytes of files of Excel and LibreOffice
 
 
@@ -87,9 +85,9 @@ def load_table(path: str, wanted: Wanted, *, others: bool = False) -> Table:
     """Read columns of a CSV file, `-` is stdin, up to its limit.
     Raises Refused, OSError, EnvironmentFailure.
     """
-    from ipamc.read.csv_table import LARGEST, read_table
+    from ipamc.read.csv_table import read_table
 
-    shown, data = _start(path, LARGEST + 1)
+    shown, data = _start(path, LARGEST_TABLE + 1)
     if path != STDIN and data.startswith(_SHEETS):
         csv = PurePath(path).with_suffix(".csv")
         raise EnvironmentFailure(
@@ -102,11 +100,11 @@ def load_routes(files: Sequence[str], dumps: Sequence[str]) -> list[RoutingTable
     """Read the routing tables of routers, one a file; `-` is stdin. Raises Refused, OSError,
     EnvironmentFailure. `dumps` are the files of the dump; naming one of them as a table is an error.
     """
-    from ipamc.read.routes import LARGEST, read_routes
+    from ipamc.read.routes import read_routes
 
     if len({*files, *dumps}) < len(files) + len(dumps):
         raise EnvironmentFailure("a routing table is named twice, or is the dump: name each file once")
-    return [read_routes(*_start(path, LARGEST + 1)) for path in files]
+    return [read_routes(*_start(path, LARGEST_ROUTES + 1)) for path in files]
 
 
 def _start(path: str, most: int) -> tuple[str, bytes]:
@@ -168,12 +166,13 @@ def _read(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _within(path: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Pass pieces on. Raises EnvironmentFailure above LARGEST bytes."""
+    """Pass pieces on. Raises EnvironmentFailure above LARGEST_DUMP bytes."""
     total = 0
     for piece in pieces:
         total += len(piece)
-        if total > LARGEST:
-            raise EnvironmentFailure(f"{path} has more than {LARGEST:,} bytes: make a dump of fewer kinds")
+        if total > LARGEST_DUMP:
+            more = f"more than {LARGEST_DUMP:,} bytes"
+            raise EnvironmentFailure(f"{path} has {more}: make a dump of fewer kinds")
         yield piece
 
 
@@ -201,9 +200,9 @@ def _of_zip(path: str, file: IO[bytes]) -> Iterator[Source]:
     try:
         with zipfile.ZipFile(file) as archive:
             members = archive.infolist()
-            if len(members) > MEMBERS:
+            if len(members) > ZIP_FILES:
                 raise EnvironmentFailure(
-                    f"{path} has {len(members):,} files, more than {MEMBERS:,}: it is no dump"
+                    f"{path} has {len(members):,} files, more than {ZIP_FILES:,}: it is no dump"
                 )
             for name in (member.filename for member in members):
                 parts = PurePosixPath(name.replace("\\", "/")).parts
@@ -215,12 +214,12 @@ def _of_zip(path: str, file: IO[bytes]) -> Iterator[Source]:
                 if member.is_dir() or not member.filename.endswith((".yaml", ".yml", ".json")):
                     continue
                 total += member.file_size
-                if total > LARGEST:
+                if total > LARGEST_DUMP:
                     raise EnvironmentFailure(
-                        f"{path} unpacks to more than {LARGEST:,} bytes: name files of it instead"
+                        f"{path} unpacks to more than {LARGEST_DUMP:,} bytes: name files of it instead"
                     )
                 with archive.open(member) as opened:
-                    start = opened.read(_PEEK)
+                    start = opened.read(ZIP_HEAD)
                     named = _NAMED(PurePosixPath(member.filename).name)
                     if named or _OBJECTS(start) or _WANTED.search(start):
                         shown = f"{path}/{member.filename}"
@@ -231,8 +230,6 @@ def _of_zip(path: str, file: IO[bytes]) -> Iterator[Source]:
         raise EnvironmentFailure(f"{path} is a damaged zip: {problem}") from None
 
 
-PAGE = 500
-"""Objects per answer, for the most numerous kinds: kubectl holds a whole answer in memory."""
 _PATHS = {"pods": "/api/v1/pods", "ciliumendpoints": "/apis/cilium.io/v2/ciliumendpoints"}
 """The kinds that are read in chunks."""
 
@@ -257,20 +254,16 @@ def dump(kube: Kube, wanted: Iterable[Listed], system: Collection[str]) -> tuple
     items: list[msgspec.Raw] = []
     missing, forbidden = [], []
     for item in wanted:
-        if not item.name:
-            try:
-                items += _items_of(kube, item, system)
-            except Forbidden:
-                if not item.optional:
-                    raise
-                forbidden.append(item.resource)
+        try:
+            found = list(_items_of(kube, item, system))
+        except Forbidden:
+            if not item.optional:
+                raise
+            forbidden.append(item.resource)
             continue
-        what = f"{item.resource} {item.name} in {item.namespace}"
-        asked = ("get", item.full_name, item.name, "-n", item.namespace, "--ignore-not-found", "-o", "json")
-        if text := kube.read(what, *asked).strip():
-            items.append(msgspec.Raw(text.encode()))
-        else:
-            missing.append(f"there is no {what}")
+        items += found
+        if item.name and not (found or item.optional):
+            missing.append(f"there is no {item.resource} {item.name} in {item.namespace}")
     if forbidden:
         roles = f"apply the roles of 'ipamc ci rbac {kube.context}' again"
         missing.append(f"{', '.join(forbidden)} may not be read: {roles}")
@@ -278,10 +271,15 @@ def dump(kube: Kube, wanted: Iterable[Listed], system: Collection[str]) -> tuple
 
 
 def _items_of(kube: Kube, item: Listed, system: Collection[str]) -> Iterator[msgspec.Raw]:
-    if item.resource in _PATHS:
+    if item.name:
+        asked = ("get", item.full_name, item.name, "-n", item.namespace, "--ignore-not-found", "-o", "json")
+        if text := kube.read(f"{item.resource} {item.name} in {item.namespace}", *asked).strip():
+            yield msgspec.Raw(text.encode())
+    elif item.resource in _PATHS:
         for found in _chunks(kube, item.resource):
             if item.resource == "pods":
                 pod = _decoded("pods", found, shapes.Pod)
+                pod.metadata.annotations = None  # they may be secrets
                 if pod.spec and pod.metadata.namespace not in system:
                     pod.spec.containers = None
                 fields = {"apiVersion": "v1", "kind": "Pod", **_present(msgspec.to_builtins(pod))}
@@ -304,7 +302,7 @@ def _present(value: Any) -> Any:
 def _chunks(kube: Kube, resource: str) -> Iterator[msgspec.Raw]:
     token = ""
     while True:
-        query = urllib.parse.urlencode({"limit": PAGE, **({"continue": token} if token else {})})
+        query = urllib.parse.urlencode({"limit": PAGE_OBJECTS, **({"continue": token} if token else {})})
         text = kube.read(resource, "get", "--raw", f"{_PATHS[resource]}?{query}")
         page = _decoded(resource, text or "{}", _Items)
         yield from page.items or ()

@@ -14,13 +14,11 @@ from urllib.parse import quote, urlencode
 import msgspec
 from msgspec import Struct
 
+from ipamc.model.limits import FORGE_PAGES, FORGE_SECONDS
 from ipamc.workspace import git
 from ipamc.workspace.environment import variable
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.remote import Answer, Api, Credentials, api_url, checked_token, is_local, remote
-
-PAGES = 200  # pages of comments or issues that are read
-SECONDS = 300  # seconds to read them all
 
 Number = Annotated[int, msgspec.Meta(ge=0)]
 Sha = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{40,64}\Z")]
@@ -147,10 +145,10 @@ class Posts(Struct, frozen=True, kw_only=True):
             asked = {"state": "open", "sort": "created", "direction": "asc"}
         elif self.issues:
             asked = {"state": "opened", "order_by": "created_at", "sort": "asc", "author_id": str(me)}
-        end, size = time.monotonic() + SECONDS, 100 if github or self.issues else 10
-        for page in range(1, PAGES + 1):
+        end, size = time.monotonic() + FORGE_SECONDS, 100 if github or self.issues else 10
+        for page in range(1, FORGE_PAGES + 1):
             if time.monotonic() > end:
-                raise EnvironmentFailure(f"{self.path} was not read within {SECONDS} seconds")
+                raise EnvironmentFailure(f"{self.path} was not read within {FORGE_SECONDS} seconds")
             query = urlencode({**asked, "per_page": size, "page": page})
             found = self.forge.api.ask("GET", f"{self.path}?{query}", list[Post])
             for post in found:
@@ -160,7 +158,7 @@ class Posts(Struct, frozen=True, kw_only=True):
             if len(found) < size:
                 return
         if self.issues:  # ours may be on a later page; then each run would open another
-            raise EnvironmentFailure(f"there are more than {PAGES * size:,} open issues")
+            raise EnvironmentFailure(f"there are more than {FORGE_PAGES * size:,} open issues")
 
     def create(self, text: str, **fields: str) -> int:
         """Write a comment, or open an issue; return the number of the issue."""

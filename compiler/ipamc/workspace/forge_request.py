@@ -14,13 +14,12 @@ from urllib.parse import quote, urlencode
 import msgspec
 from msgspec import Struct
 
+from ipamc.model.limits import PIPELINE_PAUSE, PIPELINE_SECONDS
 from ipamc.workspace.environment import variable
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.forge import Forge, Number, forge_of_this_job
 
 LABEL = "ipamc/only-adds"  # the label of a request that needs no decision by a person
-PATIENCE = 60  # seconds in which GitLab starts the pipeline of a push
-PAUSE = 3.0  # seconds between two queries for the pipeline
 
 _UNDECIDED = {"approvals_syncing", "checking", "preparing", "unchecked"}
 """States of a GitLab merge request for which GitLab does not know yet whether it can be merged."""
@@ -157,7 +156,7 @@ class Requests(Struct, frozen=True, kw_only=True):
         # Without a pipeline of the commit GitLab would merge at once. That of a merged result has another
         # commit; it is recognized because it is new.
         old = request.head_pipeline.id if pushed and request.head_pipeline else 0
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + PIPELINE_SECONDS
         while True:
             found = self.forge.api.ask("GET", self._path(request), Request)
             pipeline, status = found.head_pipeline, found.detailed_merge_status
@@ -166,8 +165,8 @@ class Requests(Struct, frozen=True, kw_only=True):
                 break
             if time.monotonic() > end:
                 why = f"it is still {status}" if status in _UNDECIDED else "no pipeline was started for it"
-                raise EnvironmentFailure(f"{why} after {PATIENCE} seconds")
-            time.sleep(PAUSE)
+                raise EnvironmentFailure(f"{why} after {PIPELINE_SECONDS} seconds")
+            time.sleep(PIPELINE_PAUSE)
         if pipeline.status in {"failed", "canceled", "canceling", "skipped", "manual"}:
             raise EnvironmentFailure(f"its pipeline is {pipeline.status}")
         fields = {"sha": commit, "auto_merge": True, "should_remove_source_branch": True}

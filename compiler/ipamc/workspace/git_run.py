@@ -21,11 +21,9 @@ from typing import IO
 
 from msgspec import Struct
 
+from ipamc.model.limits import GIT_SECONDS, LARGEST_GIT_OUTPUT
 from ipamc.workspace.environment import program
 from ipamc.workspace.failure import EnvironmentFailure
-
-MOST = 256 << 20  # the most bytes that one command may print
-SECONDS = 600  # how long git may talk to a remote repository
 
 _OURS = re.compile(r"GIT_(?:CONFIG_.*|AUTHOR_.*|COMMITTER_.*|EXEC_PATH)").fullmatch
 """The variables of git that are kept: the user, and the user's configuration. A hook sets more of them."""
@@ -116,7 +114,7 @@ def text(output: bytes) -> str:
 
 def run(folder: str, command: str, *arguments: str, options: Sequence[str] = (), stdin: bytes = b"") -> Done:
     """Run a command of git at the top of a work tree.
-    Raises EnvironmentFailure, also above MOST bytes of output.
+    Raises EnvironmentFailure, also above LARGEST_GIT_OUTPUT bytes of output.
     """
     with started(folder, *options, command, *arguments) as git:
         # In a thread: git answers before it has read all input, and a pipe holds 64 KiB.
@@ -126,11 +124,10 @@ def run(folder: str, command: str, *arguments: str, options: Sequence[str] = (),
 
         asking = Thread(target=ask, daemon=True)
         asking.start()
-        output = git.stdout.read(MOST + 1)
-        if len(output) > MOST:
-            raise EnvironmentFailure(
-                f"git {command} prints more than {MOST:,} bytes: is this a repository of clusters?"
-            )
+        output = git.stdout.read(LARGEST_GIT_OUTPUT + 1)
+        if len(output) > LARGEST_GIT_OUTPUT:
+            more = f"more than {LARGEST_GIT_OUTPUT:,} bytes"
+            raise EnvironmentFailure(f"git {command} prints {more}: is this a repository of clusters?")
         asking.join()
         return git.done(output)
 
@@ -150,7 +147,7 @@ def transport(bare: str, objects: str, url: str, header: str, command: str, *arg
     """Run a git command in a bare repository of our own, with one URL, by HTTP or on the disk.
     `objects` is a folder of more objects. `header` is sent to that URL alone. It is not an argument, because
     other users of the machine can read arguments. Raises EnvironmentFailure if the command does not end
-    within SECONDS.
+    within GIT_SECONDS.
     """
     given = os.environ.get("GIT_CONFIG_COUNT", "")
     number = int(given) if given.isdecimal() else 0
@@ -164,9 +161,9 @@ def transport(bare: str, objects: str, url: str, header: str, command: str, *arg
     options = ("-c", "http.followRedirects=false", f"--git-dir={bare}")
     with _start(bare, (*options, command, *arguments), more) as git:
         try:
-            output, _ = git.process.communicate(timeout=SECONDS)
+            output, _ = git.process.communicate(timeout=GIT_SECONDS)
         except subprocess.TimeoutExpired:
-            raise EnvironmentFailure(f"git {command} {url}: not done within {SECONDS} seconds") from None
+            raise EnvironmentFailure(f"git {command} {url}: not done within {GIT_SECONDS} seconds") from None
         return git.done(output)
 
 

@@ -14,13 +14,12 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct
 
+from ipamc.model.limits import LARGEST_FILE, LARGEST_INPUTS, PATHS_IN_COMMAND
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.git_run import must, started, text
-from ipamc.workspace.safe_read import LARGEST, TOTAL
 
 FILE, LINK, FOLDER, SUBMODULE = "file", "link", "folder", "submodule"
 _MODES = {b"120000": LINK, b"040000": FOLDER, b"160000": SUBMODULE}
-_AT_ONCE = 500  # paths in one command
 
 
 class TreeEntry(Struct, frozen=True):
@@ -45,7 +44,7 @@ def files(
     Git does not unpack a file that is among the `known` with the same bytes: the name of an object is their
     hash. A missing folder has no files. A link to another file in the folder is followed; files of submodules
     are skipped. Raises EnvironmentFailure for a link that leads elsewhere, for a folder that is a link or a
-    submodule itself, and for more than LARGEST bytes of a file or TOTAL bytes of all.
+    submodule itself, and for more than LARGEST_FILE bytes of a file or LARGEST_INPUTS bytes of all.
     """
     below = _below(folder, commit, path, "-r")
     within = f"{path}/" if path else ""
@@ -64,7 +63,7 @@ def files(
         found: dict[str, bytes] = {}
         size = 0
         for name, blob in chosen.items():
-            data, most = known.get(name), min(LARGEST, TOTAL - size)
+            data, most = known.get(name), min(LARGEST_FILE, LARGEST_INPUTS - size)
             if data is None or len(data) > most or name_of(data, blob) != blob:
                 data = read(blob, most, f"{commit[:12]}:{within}{name}")
             found[name] = data
@@ -86,12 +85,12 @@ def blobs(folder: str, commit: str, paths: Sequence[str]) -> dict[str, bytes]:
     """
     found: dict[str, bytes] = {}
     with reader(folder) as read:
-        for start in range(0, len(paths), _AT_ONCE):
-            for path, entry in listed(folder, commit, paths[start : start + _AT_ONCE]).items():
+        for start in range(0, len(paths), PATHS_IN_COMMAND):
+            for path, entry in listed(folder, commit, paths[start : start + PATHS_IN_COMMAND]).items():
                 shown = f"{commit[:12]}:{path}"
                 if entry.sort != FILE:
                     raise EnvironmentFailure(_no_file(shown, entry.sort))
-                found[path] = read(entry.blob, LARGEST, shown)
+                found[path] = read(entry.blob, LARGEST_FILE, shown)
     return found
 
 
@@ -101,7 +100,7 @@ def staged(folder: str, stage: int, path: str) -> bytes | None:
         mode, blob, number = row.partition(b"\t")[0].split()
         if int(number) == stage and mode not in _MODES:
             with reader(folder) as read:
-                return read(blob.decode(), LARGEST, f":{stage}:{path}")
+                return read(blob.decode(), LARGEST_FILE, f":{stage}:{path}")
     return None
 
 

@@ -9,11 +9,12 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING
 
 from ipamc.model.diagnostics import Diagnostic, Place, Refused, Span
+from ipamc.model.limits import FILE_HEAD, LARGEST_INPUTS
 from ipamc.read import space_index
 from ipamc.workspace import disk, safe_read
-from ipamc.workspace.cluster_lock import is_leftover
 from ipamc.workspace.clusters import parent_of
 from ipamc.workspace.disk import RENDERED, SUFFIXES
+from ipamc.workspace.locked_folder import is_leftover
 from ipamc.workspace.safe_read import Irregular, refuse_links
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 SHARED_TESTS = tuple(f"tests{suffix}" for suffix in sorted(SUFFIXES))
 """The names of files with tests for all clusters, beside their folders. Other tools have files there, too."""
 
-_HEAD = 1 << 16  # bytes that are looked at of a file that is not read
 # Compiled where they are used: few runs need them.
 _OBJECT = rb"""(?:\xef\xbb\xbf)?(?:\s|#[^\n]*\n|---[^\n]*\n|\{)*["']?(?:apiVersion|kind)["']?\s*:"""
 _KIND = (
@@ -48,7 +48,7 @@ def read_sources(folder: str) -> tuple[dict[str, bytes], list[Diagnostic]]:
             safe_read.refuse_excess(path, total)
         except Irregular as problem:
             refused.append(_no_input(path, problem))
-            if total > safe_read.TOTAL:
+            if total > LARGEST_INPUTS:
                 break
         else:
             if not refused:
@@ -67,8 +67,8 @@ def may_mention(folder: str, block: Block) -> bool:
     Of a large file only the beginning is read. Raises EnvironmentFailure as `read_sources` does.
     """
     for path in source_paths(folder):
-        data = safe_read.head(path, _HEAD)
-        small = 0 < len(data) < _HEAD
+        data = safe_read.head(path, FILE_HEAD)
+        small = 0 < len(data) < FILE_HEAD
         if not (space_index.is_inventory(data) or (small and not space_index.may_mention(data, block))):
             return True
     return False
@@ -174,7 +174,7 @@ def _ignored(path: Path) -> Diagnostic | None:
     elif re.search(_PACKED, path.name):
         what = "is packed"
     else:
-        head = safe_read.head(shown, _HEAD)
+        head = safe_read.head(shown, FILE_HEAD)
         kind = re.search(_KIND, head) if re.match(_OBJECT, head) else None
         if not kind:
             return None

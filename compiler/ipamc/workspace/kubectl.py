@@ -22,6 +22,15 @@ from msgspec import Struct, field
 
 from ipamc.model.admission import POLICIES
 from ipamc.model.cilium.operator_list import CONFIG, OPERATOR
+from ipamc.model.limits import (
+    KUBECTL_SECONDS,
+    NAMES_IN_COMMAND,
+    NODES_LISTED_ALONE,
+    RETRY_PAUSE,
+    WATCH_EARLY,
+    WATCH_GRACE,
+    WATCH_PAUSE,
+)
 from ipamc.read.dump.shapes import PodIp
 from ipamc.read.rendered import identity
 from ipamc.review.live.apply import Pod
@@ -32,10 +41,6 @@ from ipamc.workspace.environment import command, program, variable
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.shapes import checked, decoded
 
-FEW = 8  # the most nodes whose pods are listed per node; above, all pods are listed once
-AT_ONCE = 100  # names in one `kubectl delete`
-LONGEST = 600  # seconds that one run of kubectl or kustomize may take; `ipamc ci apply --help` says so
-
 CRDS = {kind: f"{resource}.{CILIUM}" for kind, resource in RESOURCES.items()}
 """The CRD of each kind; kubectl knows the kind by this name too."""
 LISTED = {**CRDS, **{kind: f"{resource}.{ADMISSION}" for kind, resource in POLICIES.items()}}
@@ -43,11 +48,6 @@ LISTED = {**CRDS, **{kind: f"{resource}.{ADMISSION}" for kind, resource in POLIC
 
 PATH = "/apis/cilium.io/v2/ciliumnodes"  # every Cilium since 1.6 serves CiliumNodes in this version alone
 SERVER = "{.clusters[0].cluster.server}"  # the path of the apiserver's URL in a kubeconfig
-PAUSE = 2.0
-"""Seconds between a watch that ended early and a new list: the apiserver may be restarting."""
-EARLY = 0.5  # seconds that a watch may end too early: client and server both measure
-_SOON = 0.5  # seconds until the same is sent again
-GRACE = 30  # extra seconds until ipamc itself ends a watch that the apiserver does not end
 
 _NO_SUCH_KIND = ("the server doesn't have a resource type", "could not find the requested")
 
@@ -135,7 +135,7 @@ class Kube(Struct, frozen=True, kw_only=True):
                 problem = complaint.strip() or f"kubectl exits with {code}"
                 return Applied(refused=refused, problem=problem if code else "")
             objects = refused
-            time.sleep(_SOON)
+            time.sleep(RETRY_PAUSE)
 
     def dry_run(self, document: Object, wanted: str, seconds: int) -> str:
         """Apply an object in a server dry run until the answer contains `wanted`, or `seconds` passed.
@@ -148,7 +148,7 @@ class Kube(Struct, frozen=True, kw_only=True):
             never = "(Forbidden)" in complaint or "no matches for kind" in complaint
             if never or wanted in said + complaint or time.monotonic() > end:
                 return said + complaint
-            time.sleep(_SOON)
+            time.sleep(RETRY_PAUSE)
 
     def flags(self, namespace: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         """Return ConfigMap cilium-config and Deployment cilium-operator, None for a missing one."""
@@ -191,10 +191,10 @@ class Kube(Struct, frozen=True, kw_only=True):
         return found
 
     def pods(self, nodes: Collection[str]) -> dict[str, list[Pod]]:
-        """Return nodes' running pods that have their own address, by node, in one call or up to FEW."""
+        """Return nodes' running pods that have their own address, by node, in one call or one per node."""
         fields = ("spec.nodeName", "spec.hostNetwork", "metadata.ownerReferences", "status.podIPs")
         running = "status.phase!=Succeeded,status.phase!=Failed"
-        several = len(nodes) <= FEW
+        several = len(nodes) <= NODES_LISTED_ALONE
         selectors = [f"{running},spec.nodeName={node}" for node in sorted(nodes)] if several else [running]
         found: dict[str, list[Pod]] = defaultdict(list)
         for selector in selectors:
@@ -213,8 +213,8 @@ class Kube(Struct, frozen=True, kw_only=True):
         asked = ["delete", LISTED[kind], "--ignore-not-found", "--wait=false"]
         asked += ["-n", namespace] if namespace else []
         problems = []
-        for start in range(0, len(names), AT_ONCE):
-            code, _, complaint = self._ask(*asked, *names[start : start + AT_ONCE])
+        for start in range(0, len(names), NAMES_IN_COMMAND):
+            code, _, complaint = self._ask(*asked, *names[start : start + NAMES_IN_COMMAND])
             problems += [complaint.strip()] if code else []
         return "; ".join(problems)
 
@@ -230,7 +230,7 @@ class Kube(Struct, frozen=True, kw_only=True):
             if row:
                 yield values
 
-    def read(self, what: str, *arguments: str, limit: float = LONGEST) -> str:
+    def read(self, what: str, *arguments: str, limit: float = KUBECTL_SECONDS) -> str:
         """Return the output of kubectl; "" if the cluster has no such kind.
         Raises Forbidden and EnvironmentFailure.
         """
@@ -244,11 +244,11 @@ class Kube(Struct, frozen=True, kw_only=True):
         context = f"; a context is called as the cluster: {rename}" if "context" in complaint else ""
         raise kind(f"{what} cannot be read: {complaint.strip()}{context}")
 
-    def _ask(self, *arguments: str, stdin: str = "", limit: float = LONGEST) -> tuple[int, str, str]:
+    def _ask(self, *arguments: str, stdin: str = "", limit: float = KUBECTL_SECONDS) -> tuple[int, str, str]:
         return _run([*self.kubectl, "--context", self.context, *arguments], stdin, limit)
 
 
-def _run(words: Sequence[str], stdin: str = "", limit: float = LONGEST) -> tuple[int, str, str]:
+def _run(words: Sequence[str], stdin: str = "", limit: float = KUBECTL_SECONDS) -> tuple[int, str, str]:
     """Run a program; return exit code, stdout and stderr.
     Raises EnvironmentFailure if it does not start or end.
     """
@@ -296,7 +296,7 @@ class CiliumNodes:
                 self._may_watch, self.refused = False, str(problem)
             except EnvironmentFailure:
                 self._version = ""
-                time.sleep(max(0.0, min(PAUSE, end - time.monotonic())))
+                time.sleep(max(0.0, min(WATCH_PAUSE, end - time.monotonic())))
         if not current:
             time.sleep(max(0.0, end - time.monotonic()))
             self._read()
@@ -310,7 +310,7 @@ class CiliumNodes:
         start, whole = time.monotonic(), math.ceil(seconds)
         query = f"watch=1&resourceVersion={quote(self._version)}&timeoutSeconds={whole}"
         what = "changes of CiliumNodes"
-        text = self._kube.read(what, "get", "--raw", f"{PATH}?{query}", limit=whole + GRACE)
+        text = self._kube.read(what, "get", "--raw", f"{PATH}?{query}", limit=whole + WATCH_GRACE)
         for line in text.splitlines():
             event = decoded(what, line, shapes.Event)
             kind, document = event["type"], event["object"]
@@ -323,7 +323,7 @@ class CiliumNodes:
                 self.live.pop(identity(document), None)
             else:
                 self.live[identity(document)] = document
-        if time.monotonic() - start < seconds - EARLY:
+        if time.monotonic() - start < seconds - WATCH_EARLY:
             raise EnvironmentFailure("the watch of CiliumNodes ended early")
 
 

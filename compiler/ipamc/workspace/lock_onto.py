@@ -8,15 +8,13 @@ from msgspec.structs import replace
 from ipamc.lock.file import dumps, parse
 from ipamc.lock.merge import dated, merge
 from ipamc.model.diagnostics import names
+from ipamc.model.limits import DEEPEST_LOCK_SEARCH, MOST_COMMITS_SEARCHED
 from ipamc.model.lock import Line, State
 from ipamc.report.lock_lines import dropped_lines
 from ipamc.workspace import disk, git
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.revision import commit_named
 from ipamc.workspace.source import below
-
-DEEPEST = 20  # the most commits in a row that are searched for an intact lock
-MOST = 200  # the most commits searched in all: merges of merges have many paths back
 
 
 class Onto(Struct, frozen=True, kw_only=True):
@@ -63,11 +61,11 @@ class _Merger(Struct):
             self.lines.append(f"{self.shown}: not sound; {both}")
             self.done = three == self.other
             return self.merged(self.show(":1"), two, three)
-        return self.of_commit("HEAD", DEEPEST)
+        return self.of_commit("HEAD", DEEPEST_LOCK_SEARCH)
 
     def of_commit(self, commit: str, steps: int) -> bytes | None:
         """Return a commit's lock, else its parents' locks, merged.
-        Raises EnvironmentFailure after `steps` or MOST.
+        Raises EnvironmentFailure after `steps` or MOST_COMMITS_SEARCHED.
         """
         if commit not in self.found:
             self.found[commit] = self._of_commit(commit, steps)
@@ -80,7 +78,7 @@ class _Merger(Struct):
             return text
         parents = git.parents(self.folder, commit)
         self.looked += 1
-        if not parents or len(parents) > 2 or not steps or self.looked > MOST:
+        if not parents or len(parents) > 2 or not steps or self.looked > MOST_COMMITS_SEARCHED:
             before = "neither here nor in the commits before: git checkout a revision in which it is"
             raise EnvironmentFailure(f"{self.shown} is not sound, {before}")
         locks = [self.of_commit(parent, steps - 1) for parent in parents]
@@ -124,7 +122,7 @@ def onto(folder: str, rev: str, today: str) -> Onto:
     base = merger.base("HEAD", commit)
     ours = merger.ours()
     if base != commit and not _is_sound(merger.other, merger.shown):
-        merger.other = merger.of_commit(commit, DEEPEST)
+        merger.other = merger.of_commit(commit, DEEPEST_LOCK_SEARCH)
     text, newcomers = ours, set[str]()
     if merger.other is not None and not merger.done and base != commit:
         parted = merger.show(base)

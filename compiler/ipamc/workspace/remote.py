@@ -26,17 +26,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from ipamc.model.limits import ERROR_SHOWN, LARGEST_ANSWER, REQUEST_SECONDS
 from ipamc.workspace import git_run
 from ipamc.workspace.disk import is_folder
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.git import is_shallow
 from ipamc.workspace.git_run import Done
-
-SECONDS = 60  # the most seconds of a request, from the look-up of the host to the last byte
-LARGEST = 64 << 20
-"""The most bytes of an answer: more than a page of the longest comments has (GitHub: 100 of 65,536
-characters, GitLab: 10 of 1,000,000; a character has at most 6 bytes in JSON)."""
-SAID = 300  # characters of an error's text that are printed
 
 _VISIBLE = re.compile(r"[!-~]+").fullmatch
 _PLAIN = re.compile(r"[!#-&(-~]+").fullmatch
@@ -72,7 +67,7 @@ class Api:
     ) -> Answer:
         """Send one request below the API's URL, or below `root`; return the answer, of the shape `answer`.
         Raises EnvironmentFailure, without the token, where the server cannot be reached, refuses, redirects,
-        takes longer than SECONDS, or answers with other JSON or none.
+        takes longer than REQUEST_SECONDS, or answers with other JSON or none.
         """
         url = (root or self.url) + path
         what = f"{method} {url}"
@@ -85,9 +80,9 @@ class Api:
         # A thread limits a server that sends a byte a minute. Exit does not wait for a daemon thread.
         sender = threading.Thread(target=lambda: got.append(self._sent(request)), daemon=True)
         sender.start()
-        sender.join(SECONDS)
+        sender.join(REQUEST_SECONDS)
         if not got:
-            raise EnvironmentFailure(f"{what}: no whole answer within {SECONDS} seconds")
+            raise EnvironmentFailure(f"{what}: no whole answer within {REQUEST_SECONDS} seconds")
         if isinstance(got[0], str):
             raise EnvironmentFailure(self.without_token(f"{what}: {got[0]}"))
         try:
@@ -101,24 +96,24 @@ class Api:
     def _sent(self, request: urllib.request.Request) -> bytes | str:
         """Send a request; return the bytes of the answer, or the text of the error."""
         try:
-            with urllib.request.build_opener(_NoRedirect).open(request, timeout=SECONDS) as answer:
-                data: bytes = answer.read(LARGEST + 1)
+            with urllib.request.build_opener(_NoRedirect).open(request, timeout=REQUEST_SECONDS) as answer:
+                data: bytes = answer.read(LARGEST_ANSWER + 1)
         except urllib.error.HTTPError as problem:
             if 300 <= problem.code < 400:
                 said = "a redirect, which is not followed, because the token would go along: "
                 said += "name the API's own URL"
             else:
                 try:
-                    said = problem.read(LARGEST).decode("utf-8", "replace")
+                    said = problem.read(LARGEST_ANSWER).decode("utf-8", "replace")
                 except (OSError, http.client.HTTPException):
                     said = ""
             # The token is removed before the text is cut: half a token is secret, too.
-            return f"{problem.code} {self.without_token(said)[:SAID]}"
+            return f"{problem.code} {self.without_token(said)[:ERROR_SHOWN]}"
         except (OSError, http.client.HTTPException) as problem:
             return str(problem) or type(problem).__name__
         except Exception as problem:  # noqa: BLE001 - a traceback of urllib would show the headers
             return type(problem).__name__
-        return data if len(data) <= LARGEST else f"the answer has more than {LARGEST:,} bytes"
+        return data if len(data) <= LARGEST_ANSWER else f"the answer has more than {LARGEST_ANSWER:,} bytes"
 
     def without_token(self, text: str) -> str:
         """Replace the token in a text by stars."""

@@ -16,12 +16,12 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ipamc.model.limits import LARGEST_FILE, LARGEST_INPUTS, LONGEST_SUBJECT, MOST_LOCK_VERSIONS
 from ipamc.model.wording import nearest
 from ipamc.workspace import disk, git, git_tree
 from ipamc.workspace.clusters import clusters_folder, find, folder_of, name_of
 from ipamc.workspace.failure import EnvironmentFailure, Misnamed
 from ipamc.workspace.git_run import must
-from ipamc.workspace.safe_read import LARGEST, TOTAL
 from ipamc.workspace.source import Commit, below
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:\d{2})?)?", re.ASCII)
@@ -182,8 +182,6 @@ def _has_folder(commit: Commit, folder: str) -> bool:
     return path.name in git_tree.folders(commit.top, commit.commit, parent)
 
 
-VERSIONS = 5000  # the most versions that are listed, the newest
-SUBJECT = 200  # characters of a subject; longer ones are cut
 LAST = 253_402_300_799
 """The last second of the year 9999, in seconds since 1970: dates of commits may be any number, or missing."""
 
@@ -196,7 +194,7 @@ class LockVersion(Struct, frozen=True, kw_only=True):
     """When it was committed, in seconds since 1970, UTC. It may go back, if a clock was wrong.
     If the date of the commit is impossible, the date of the version before is used, else 0."""
     subject: str
-    """The first paragraph of its message, cut to SUBJECT characters: untrusted text, in UTF-8."""
+    """The first paragraph of its message, cut to LONGEST_SUBJECT characters: untrusted text, in UTF-8."""
     blob: str  # the object name (hash) of the lock
 
 
@@ -208,7 +206,7 @@ class LockHistory(Struct, frozen=True, kw_only=True):
     versions: tuple[LockVersion, ...] = ()  # in the order of the history, the oldest first
     shallow: bool = False
     """The clone has only the newer history, so its oldest commit seems to have written every file."""
-    cut: bool = False  # there are more than VERSIONS versions, and the oldest are left out
+    cut: bool = False  # there are more than MOST_LOCK_VERSIONS versions, and the oldest are left out
 
 
 def lock_history(folder: str, revision: str = "HEAD") -> LockHistory:
@@ -227,20 +225,21 @@ def lock_history(folder: str, revision: str = "HEAD") -> LockHistory:
     rows = list(_rows(top, commit, path))
     versions: list[LockVersion] = []
     before = 0
-    for name, date, subject, blob in reversed(rows[:VERSIONS]):
+    for name, date, subject, blob in reversed(rows[:MOST_LOCK_VERSIONS]):
         known = date.isascii() and date.isdecimal() and len(date) <= len(str(LAST)) and int(date) <= LAST
         second = int(date) if known else before  # `git hash-object` checks no date
-        short = f"{subject[:SUBJECT]}…" if len(subject) > SUBJECT else subject
+        short = f"{subject[:LONGEST_SUBJECT]}…" if len(subject) > LONGEST_SUBJECT else subject
         text = short.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         versions.append(LockVersion(commit=name, second=second, subject=text, blob=blob))
         before = second or before
-    shallow, cut = git.is_shallow(top), len(rows) > VERSIONS
+    shallow, cut = git.is_shallow(top), len(rows) > MOST_LOCK_VERSIONS
     return LockHistory(top=top, path=path, versions=tuple(versions), shallow=shallow, cut=cut)
 
 
 def _rows(top: str, commit: str, path: str) -> Iterator[tuple[str, str, str, str]]:
     """Yield commit, date, subject and blob of the commits that changed a file, the newest first."""
-    shape = ("--first-parent", "-m", "--raw", "--no-abbrev", "--no-renames", f"--max-count={VERSIONS + 1}")
+    most = f"--max-count={MOST_LOCK_VERSIONS + 1}"
+    shape = ("--first-parent", "-m", "--raw", "--no-abbrev", "--no-renames", most)
     plain = ("--encoding=UTF-8", "--no-show-signature", "--no-notes", "--no-color", "--format=%H %ct %s")
     options = ("-c", "log.follow=false", "-c", "log.showRoot=true")
     name = date = subject = ""
@@ -254,7 +253,7 @@ def _rows(top: str, commit: str, path: str) -> Iterator[tuple[str, str, str, str
 
 
 def texts(
-    history: LockHistory, versions: Iterable[LockVersion], most: int = TOTAL
+    history: LockHistory, versions: Iterable[LockVersion], most: int = LARGEST_INPUTS
 ) -> Iterator[tuple[LockVersion, bytes]]:
     """Yield the locks of these versions one by one, so that one text is in memory at a time.
     The text is b"", which readers skip, for a lock above 256 MiB, and for all after `most` bytes in sum. Two
@@ -267,11 +266,11 @@ def texts(
     with git_tree.reader(history.top) as read:
         for version in wanted:
             size = sizes.get(version.blob, 0)
-            if size > min(LARGEST, most):
+            if size > min(LARGEST_FILE, most):
                 yield version, b""
                 continue
             most -= size
-            yield version, read(version.blob, LARGEST, f"{version.commit[:12]}:{history.path}")
+            yield version, read(version.blob, LARGEST_FILE, f"{version.commit[:12]}:{history.path}")
 
 
 def is_last(history: LockHistory, text: bytes | None) -> bool:

@@ -17,10 +17,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
+from ipamc.model.limits import LARGEST_FILE, LARGEST_INPUTS
 from ipamc.workspace.failure import EnvironmentFailure
-
-LARGEST = 256 << 20  # the most bytes of a file: an inventory of some 600,000 nodes
-TOTAL = 1 << 30  # the most bytes of the inputs of a cluster together, and of its rendered files
 
 _PIECE = 1 << 18
 _FLAGS = os.O_RDONLY | sum(
@@ -42,14 +40,14 @@ Signature = tuple[int, int, int, int]
 
 
 def read(path: str, most: int | None = None) -> bytes | None:
-    """Return the bytes of a file, at most `most` (LARGEST); None if it does not exist. Raises Irregular."""
+    """Return a file's bytes, at most `most` (LARGEST_FILE); None if it does not exist. Raises Irregular."""
     found = read_signed(path, most)
     return found[0] if found else None
 
 
 def read_signed(path: str, most: int | None = None) -> tuple[bytes, Signature] | None:
     """Return the bytes of a file, and its signature from before the read; otherwise as `read`."""
-    most = LARGEST if most is None else most
+    most = LARGEST_FILE if most is None else most
     with _opened(path) as file:
         if file is None:
             return None
@@ -113,8 +111,9 @@ def refuse(path: str) -> None:
 
 def refuse_excess(path: str, total: int) -> None:
     """Raise Irregular if files have too many bytes together; `path` is the file to name."""
-    if total > TOTAL:
-        raise Irregular(path, f"has, with what was read before, more than {TOTAL:,} bytes", "make it smaller")
+    if total > LARGEST_INPUTS:
+        problem = f"has, with what was read before, more than {LARGEST_INPUTS:,} bytes"
+        raise Irregular(path, problem, "make it smaller")
 
 
 def signature(status: os.stat_result) -> Signature:

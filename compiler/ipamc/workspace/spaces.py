@@ -102,7 +102,7 @@ def write_indexes(changed: Iterable[tuple[str, str, Sequence[IndexLine]]]) -> No
     """Write lines of clusters into indexes; lines that others wrote there meanwhile stay.
     `changed` yields a path, a cluster, and its lines.
     """
-    from ipamc.workspace.cluster_lock import lock_folder
+    from ipamc.workspace.locked_folder import lock_folder
 
     by_path: dict[str, dict[str, Sequence[IndexLine]]] = {}
     for path, cluster, lines in changed:

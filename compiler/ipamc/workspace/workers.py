@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from msgspec import Struct, field
 
 from ipamc.model.gc_pause import paused_collector
+from ipamc.model.limits import CLEAN_UP_SECONDS, ORPHAN_SECONDS
 from ipamc.model.progress import track_clusters
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.signals import ENDS, Stopped, keep_from_this_thread, let_into_this_thread, stop_in_order
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 Work = TypeVar("Work")
 Result = TypeVar("Result")
 
-PATIENCE = 2.0  # seconds that a process has to clean up before it is killed
-ORPHANED = 1.0  # seconds that a task has to clean up, once the parent process is gone
 _TICK = 0.1  # seconds between two looks whether the parent process is there
 
 
@@ -172,7 +171,7 @@ def _end(pool: ProcessPoolExecutor) -> None:
     children = active_children()
     for child in children:
         child.terminate()
-    late = threading.Timer(PATIENCE, _kill, [children])
+    late = threading.Timer(CLEAN_UP_SECONDS, _kill, [children])
     late.start()
     pool.shutdown(cancel_futures=True)
     late.cancel()
@@ -222,12 +221,12 @@ def _begin(prepare: Callable[[], None], parent: int) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """If the parent process is gone, end in order, or at once after ORPHANED seconds."""
+    """If the parent process is gone, end in order, or at once after ORPHAN_SECONDS seconds."""
     while os.getppid() == parent:
         time.sleep(_TICK)
     if hasattr(signal, "pthread_kill"):  # only POSIX systems have it
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
-        time.sleep(ORPHANED)
+        time.sleep(ORPHAN_SECONDS)
     os._exit(1)
 
 

@@ -51,6 +51,7 @@ USES = {
             "ciliumbgpadvertisement",
             "ciliumbgppeerconfig",
             "ciliumbgpclusterconfig",
+            "ciliumbgpnodeconfigoverride",
             "ciliumbgppeeringpolicy",
         ),
         "It is only read: [Masquerading and BGP](../../how-to/routes.md#peers-are-checked) says what is checked.",

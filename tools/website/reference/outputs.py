@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from ipamc.report.findings import LIMIT
+from ipamc.model.limits import FINDINGS_SHOWN
 from ipamc.workspace.disk import assets
 from tools.website.reference.markdown import code, fence, page, prose, table
 from tools.website.reference.schema import Schema, fields, type_of
@@ -26,7 +26,7 @@ PRINTED = {
 """The command of each schema of an output."""
 
 FINDINGS = {
-    "full": f"people: the place, the line, the way out. The first {LIMIT} findings of a code, and how many more",
+    "full": f"people: the place, the line, the way out. The first {FINDINGS_SHOWN} findings of a code, and how many more",
     "concise": "editors and grep: a line a finding, as few of a code",
     "json": "programs: every finding",
     "github": "annotations of a pull request. GitHub keeps 10 errors and 10 warnings of a step: the tenth says how many more the log has",

@@ -19,6 +19,7 @@ from ipamc.cli.options import Function, trunk_option
 from ipamc.cli.runner import ClusterRun, compile_all, conclude
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import Refused, count, names
+from ipamc.model.limits import LONGEST_WAIT
 from ipamc.read.parts import FIRST, is_part, shards_of
 from ipamc.workspace import disk, git
 from ipamc.workspace.environment import today
@@ -26,8 +27,6 @@ from ipamc.workspace.rendered import lacking, read_receipts, write_receipt
 from ipamc.workspace.revision import commit_named, require_top
 from ipamc.workspace.spaces import not_space
 from ipamc.workspace.tree import parts_of
-
-DAY = 86_400  # the longest time to wait, in seconds
 
 
 class Seconds(click.FloatRange):
@@ -47,8 +46,8 @@ def _seconds(name: str, kind: Any, default: int, **more: Any) -> Callable[[Funct
 
 @click.command(cls=Verb)
 @click.argument("targets", nargs=-1, required=True, metavar="CLUSTER[/PART]...")
-@_seconds("--wait", Seconds(min=0, max=DAY), 10, envvar="IPAMC_WAIT", show_envvar=True)
-@_seconds("--timeout", click.IntRange(min=1, max=DAY), 120)
+@_seconds("--wait", Seconds(min=0, max=LONGEST_WAIT), 10, envvar="IPAMC_WAIT", show_envvar=True)
+@_seconds("--timeout", click.IntRange(min=1, max=LONGEST_WAIT), 120)
 @trunk_option
 @click.option("--check", is_flag=True)
 @click.option("--repair", is_flag=True)

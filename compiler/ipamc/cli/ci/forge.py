@@ -8,6 +8,7 @@ import click
 
 from ipamc.cli.command import DONE, Verb
 from ipamc.cli.terminal import say
+from ipamc.model.limits import LONGEST_COMMENT
 from ipamc.review import GATES
 from ipamc.workspace import disk
 from ipamc.workspace.failure import EnvironmentFailure
@@ -15,8 +16,6 @@ from ipamc.workspace.forge import Nowhere, comments_of_this_job, id_token, label
 
 MARK = "<!-- ipamc ci comment -->\n"
 """The first line of our comment: a comment that starts with it and that we wrote is replaced."""
-LONGEST = 65_000
-"""Characters of a comment: GitHub takes 65,536, GitLab more. `ipamc plan` stays below this by itself."""
 
 
 @click.command(cls=Verb)
@@ -69,8 +68,9 @@ def comment(*, file: str) -> int:
     if found is None:
         raise EnvironmentFailure(f"there is no file {file}")
     text = found.decode("utf-8", "replace")
-    if len(text) > LONGEST:
-        text = f"{text[:LONGEST]}\n\n… and {len(text) - LONGEST:,} more characters: see the log of the job.\n"
+    if len(text) > LONGEST_COMMENT:
+        more = len(text) - LONGEST_COMMENT
+        text = f"{text[:LONGEST_COMMENT]}\n\n… and {more:,} more characters: see the log of the job.\n"
     try:
         comments = comments_of_this_job()
     except Nowhere as problem:

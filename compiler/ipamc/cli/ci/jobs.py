@@ -13,16 +13,11 @@ from itertools import count
 
 from msgspec import Struct, structs
 
+from ipamc.model.limits import TARGET_IN_JOB
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.read.parts import shards_of
 
-GITHUB_JOBS = 256  # jobs of one matrix in one run (GitHub: usage limits)
-GITLAB_JOBS = 200  # jobs of one `parallel: matrix` (GitLab, CI/CD YAML reference)
 IMAGE = "python:3.13"  # the default image of GitLab's jobs that compile and plan
-LONGEST = 200
-"""Characters of a target in a job's name.
-Where a name has more than 255, GitLab silently creates no pipeline (gitlab-org/gitlab#584573)."""
-LARGE = 8  # the most shards that one job applies; a cluster with more gets a job for each shard
 SEVERAL = "ipamc"
 """The environment of a job with several clusters that share no other."""
 
@@ -51,7 +46,7 @@ class Job(Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """The target; for several, the first, the last and their number."""
-        first, last = (target[:LONGEST] for target in (self.targets[0], self.targets[-1]))
+        first, last = (target[:TARGET_IN_JOB] for target in (self.targets[0], self.targets[-1]))
         return first if len(self.targets) == 1 else f"{first[:90]} to {last[:90]} ({len(self.targets)})"
 
     def record(self) -> dict[str, str]:
@@ -163,10 +158,10 @@ def gitlab(
 
 
 def _listed(planned: Sequence[Job]) -> dict[str, object]:
-    if all(len(job.targets) == 1 and len(job.targets[0]) <= LONGEST for job in planned):
+    if all(len(job.targets) == 1 and len(job.targets[0]) <= TARGET_IN_JOB for job in planned):
         return {"targets": [(job.targets[0], job.environment) for job in planned], "jobs": []}
     several = [
-        {**job.record(), "name": f"{number:03} {job.name}", "environment": job.environment[:LONGEST]}
+        {**job.record(), "name": f"{number:03} {job.name}", "environment": job.environment[:TARGET_IN_JOB]}
         for number, job in enumerate(planned, 1)
     ]
     return {"targets": [], "jobs": several}

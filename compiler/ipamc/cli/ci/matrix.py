@@ -18,6 +18,7 @@ from ipamc.cli.command import DONE, Verb, renamed
 from ipamc.cli.options import FORMER, output_option, write_option
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import count
+from ipamc.model.limits import GITHUB_JOBS, GITLAB_JOBS, MOST_COMMON_ANCESTORS, SHARDS_OF_JOB
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.read.space_index import IndexLine
 from ipamc.workspace import disk, git, git_tree, hiding
@@ -37,8 +38,6 @@ _ATTRIBUTES = (".gitattributes", ".gitmodules")
 _ANYWHERE = (*_ATTRIBUTES, ".sourceignore")
 FOR_ALL = (*_ANYWHERE, *(f"{disk.CLUSTERS}/{name}" for name in (*_ANYWHERE, *SHARED_TESTS)))
 """Files outside of the clusters' folders that decide what a compile of any cluster reads, or Flux applies."""
-FORKS = 256
-"""The most common ancestors that are compared with HEAD, each in some 4 ms: a branch can have any number."""
 
 
 class Matrix(Verb):
@@ -61,7 +60,7 @@ class Matrix(Verb):
 @click.option("--unattended", metavar="URL")
 @gate_option
 @click.option("--environments", default="", envvar="IPAMC_ENVIRONMENTS", metavar="NAME=PATTERN,...")
-@click.option("--large", type=click.IntRange(min=0), default=jobs.LARGE, show_default=True, metavar="N")
+@click.option("--large", type=click.IntRange(min=0), default=SHARDS_OF_JOB, show_default=True, metavar="N")
 @write_option("Write this file.  [default: -, which is stdout]", default="-")
 def matrix(
     *, output: str, base: str, stage: str, environments: str, large: int, path: str, **asked: Any
@@ -120,7 +119,7 @@ def matrix(
     names = [name for name in listed if name not in spaces] if apply else with_spaces(commit, listed, spaces)
     clusters = {name: parts_of(f"{disk.CLUSTERS}/{name}") for name in names}
     repaired = settled(names, asked["unattended"]) if asked["unattended"] and stage == "repair" else names
-    most = jobs.GITLAB_JOBS if output == "gitlab" else jobs.GITHUB_JOBS
+    most = GITLAB_JOBS if output == "gitlab" else GITHUB_JOBS
     chosen, sharded = {name: clusters[name] for name in repaired}, apply and stage != "refresh"
     share = partial(_jobs, environments=environments if apply else "", large=large, most=most)
     planned = share(chosen, apply=sharded)
@@ -269,8 +268,8 @@ def _since(base: str, *, strict: bool) -> tuple[str, list[str] | None]:
         commit = git.commit(".", base)
         # All of them: else the author of crossing merges chooses one by the commits' dates.
         forks = git.merge_bases(".", commit, "HEAD") if commit else []
-        if len(forks) > FORKS:
-            most = f"{len(forks):,} best common ancestors, more than {FORKS}"
+        if len(forks) > MOST_COMMON_ANCESTORS:
+            most = f"{len(forks):,} best common ancestors, more than {MOST_COMMON_ANCESTORS}"
             one = f"git merge {base}, which leaves one"
             raise EnvironmentFailure(f"HEAD and {base} have {most}, after merges both ways: {one}")
         paths = sorted({path for fork in forks for path in git.changed(".", fork)}) if forks else None

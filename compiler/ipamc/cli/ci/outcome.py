@@ -9,6 +9,7 @@ from ipamc.cli.terminal import say
 from ipamc.model.admission import POLICIES
 from ipamc.model.cilium.operator_list import Assumed
 from ipamc.model.diagnostics import count, names
+from ipamc.model.limits import ERROR_WAITS, OUTCOME_LINES
 from ipamc.model.progress import phase
 from ipamc.review.live.apply import ORDER, LeftOver, Live, drift, is_foreign_tree, left_over, pool_users
 from ipamc.review.live.cilium import Run, judge
@@ -26,9 +27,6 @@ from ipamc.workspace.kubectl import LISTED, CiliumNodes, Forbidden, Kube, if_all
 
 Nodes = Callable[[], Mapping[str, Object] | None]
 """The cluster's Nodes by identity; None where they cannot be read."""
-PATIENCE = 3
-"""How many waiting times an error may last: operators since 1.19 correct some errors themselves."""
-SHOWN = 20  # the most lines of each kind
 ANEW = "drain the node, delete its CiliumNode, run this again, and restart the agent"
 """How a node gets a new block if the operator has recorded the old one for it."""
 ADVICE = {
@@ -70,9 +68,9 @@ def operator_is_content(
     after: CiliumNodes, name: str, only: Collection[str] | None, written: Run, wait: float
 ) -> bool:
     """Watch the CiliumNodes for `wait` seconds; print the operator's errors; return whether none is ours.
-    Some errors go away by themselves: while there are failures, the watch repeats up to PATIENCE times.
+    Some errors go away by themselves: while there are failures, the watch repeats up to ERROR_WAITS times.
     """
-    for _ in range(PATIENCE if wait else 1):
+    for _ in range(ERROR_WAITS if wait else 1):
         after.follow(wait)
         errors = reported_errors(after.live.values())
         found = judge({node: text for node, text in errors.items() if only is None or node in only}, written)
@@ -81,10 +79,10 @@ def operator_is_content(
     if after.refused:
         roles = f"apply its roles again ('ipamc ci rbac {name}'): {after.refused}"
         say(f"{name}: CiliumNodes are read again, because this job may not watch them: {roles}")
-    for node, error in sorted(found.failures.items())[:SHOWN]:
+    for node, error in sorted(found.failures.items())[:OUTCOME_LINES]:
         advice = (f"; {each}" for part, each in ADVICE.items() if part in error)
         say(f"error: {name}: CiliumNode {node}: {error}{''.join(advice)}")
-    for node, error in sorted(found.before.items())[:SHOWN]:
+    for node, error in sorted(found.before.items())[:OUTCOME_LINES]:
         say(f"{name}: CiliumNode {node}: was there before, and this apply changed nothing of it: {error}")
     if found.restart:
         lacks = f"lacks the blocks of {count(len(found.restart), 'node')} until then: {names(found.restart)}"

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from ipamc.cli.ci.apply import is_old
-from ipamc.cli.ci.forge import LONGEST
 from ipamc.cli.ci.jobs import is_name
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import Problems, print_findings
 from ipamc.cli.options import FORMER, files_argument, write_option
 from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import Located, count
+from ipamc.model.limits import LONGEST_COMMENT
 from ipamc.review.live.rights import dumped
 from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import folder_of
@@ -55,7 +55,7 @@ def dump(*, cluster: str, job: str, path: str) -> int:
     those of applications without command lines. Runs $KUBECTL or kubectl.
 
     Options:
-        --for: Who reads it: a refresh reads Nodes and CiliumNodes alone.
+        --for: Who reads it: a refresh reads Nodes, CiliumNodes and the DaemonSet of agents alone.
     Examples:
         ipamc ci dump lab --write lab.json  # what 'ipamc audit lab lab.json' reads
         ipamc ci dump lab --for refresh | ipamc import lab --refresh -  # bring the inventory up to date
@@ -136,7 +136,7 @@ def _update_issue(cluster: str, lines: Sequence[str]) -> bool:
     listed = "".join(f"- {code(line)}\n" for line in lines)
     about = "Each audit replaces this text, and closes the issue when it finds nothing."
     about += " What a code means: ipamc explain CODE."
-    text = f"{mark}{listed}"[: LONGEST - len(about) - 20] + f"\n<sub>{about}</sub>\n"
+    text = f"{mark}{listed}"[: LONGEST_COMMENT - len(about) - 20] + f"\n<sub>{about}</sub>\n"
     try:
         issues = issues_of_this_job()
         before = next(issues.mine(issues.forge.me(), mark.strip()), None)
@@ -311,4 +311,4 @@ def _body(report: ClusterReport, reasons: list[str], problem: str) -> str:
         said = f"{only} it merges by itself, once its checks pass."
     plan = plan_markdown.render(PlanReport(base="HEAD", clusters=(report,), scope=(report.name,)))
     about = "The scheduled job writes this branch again by force, and closes this when nothing is left."
-    return f"{said}\n\n{plan}\n<sub>{about}</sub>\n"[:LONGEST]
+    return f"{said}\n\n{plan}\n<sub>{about}</sub>\n"[:LONGEST_COMMENT]

@@ -9,9 +9,10 @@ import msgspec
 from msgspec.structs import replace
 
 from ipamc.importing.calico import calico_rules as rules
-from ipamc.importing.calico.block_affinities import Holdings, holdings
 from ipamc.importing.calico.calico_rules import CalicoPool, Claim
+from ipamc.importing.calico.holdings import Holdings, holdings
 from ipamc.importing.calico.pools import Grouped, MergedPool, grouped, read_pools, read_reservations, strays
+from ipamc.importing.calico.requests import not_of_cilium
 from ipamc.importing.cilium import MASK
 from ipamc.importing.draft import Blocks, Draft, DraftPool, DraftRange
 from ipamc.model.address_sets import aggregated, blocks_over, index_around, outermost, shared
@@ -19,10 +20,10 @@ from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Diagnostic, errors_of, names
 from ipamc.model.dump import Dump, SeenObject
+from ipamc.model.limits import MOST_CALICO_POOLS
 from ipamc.model.selector.selector import EVERY, SelectorIndex
 from ipamc.read.dump.programs import texts_of
 
-MOST_POOLS = 500  # the most IPPools of a dump: all pairs are compared, as Calico itself does for a pod
 LABELS = "projectcalico.org/labels"
 """An annotation of Nodes: labels that only Calico uses, as JSON (lib/backend/k8s/resources/resources.go)."""
 
@@ -63,10 +64,10 @@ def draft(dump: Dump, mode: Mode = Mode.MULTI_POOL) -> Draft:
     Deterministic for any order of the dump.
     """
     pools, found = read_pools(dump)
-    if len(pools) > MOST_POOLS:
-        found, pools = [rules.too_many_pools(pools[MOST_POOLS].at, len(pools), MOST_POOLS)], []
+    if len(pools) > MOST_CALICO_POOLS:
+        found, pools = [rules.too_many_pools(pools[MOST_CALICO_POOLS].at, len(pools), MOST_CALICO_POOLS)], []
     outside = [pool for pool in pools if not pool.workload]
-    held = holdings(dump, outermost(pool.block for pool in outside))
+    held = holdings(dump, outermost(pool.block for pool in outside), _on_request(pools))
     blocks = [claim.block for claim in held.claims]
     families = _families(dump, pools, blocks)
     ours = [pool for pool in pools if pool.workload and pool.block.family in families]
@@ -74,7 +75,7 @@ def draft(dump: Dump, mode: Mode = Mode.MULTI_POOL) -> Draft:
     lost = strays(blocks, [pool.block for pool in ours])
     groups = grouped(ours, [*lost, *(pool.block for pool in outside)])
     every = (*groups.active, *groups.halted)
-    drafts = _pools(every)
+    drafts = _pools(every, mode)
     lost = strays(blocks, _ranges(drafts))
     drafts += _without_pool(lost, {pool.name for pool in drafts})
     reservations, unread = read_reservations(dump)
@@ -83,11 +84,14 @@ def draft(dump: Dump, mode: Mode = Mode.MULTI_POOL) -> Draft:
         parts = (shared(block, each) for block in _ranges([pool]) for each in blocks_over(reserved, block))
         drafts[number] = replace(pool, reserved=dict.fromkeys(aggregated(parts), ""))
     found += [*unread, *held.findings]
-    tops = outermost(blocks)
+    tops = outermost([*blocks, *(claim.block for claim in held.asked)])
     overlaid = [pool for pool in pools if pool.workload and pool.overlay]
     if served := [pool for pool in overlaid if not pool.halted or blocks_over(tops, pool.block)]:
         found.append(rules.overlay(served))
     found += _about_pools(pools, groups, families)
+    found += [rules.on_request(one, _of(one, held), mode) for one in ours if one.halted == rules.ON_REQUEST]
+    alone = {block: pool.name for pool in drafts if pool.pods_only for block in _ranges([pool])}
+    found += [*not_of_cilium(dump, pools, families, alone, mode), *rules.announced(dump)]
     found += _about_blocks(held, lost, reservations)
     found += _about_nodes(dump, groups.active, held, mode)
     specs = (item.value.get("spec") for item in dump.of_kind("IPAMConfig", "IPAMConfiguration"))
@@ -185,6 +189,7 @@ def distinct_draft(dump: Dump, ranges: Sequence[Block], mode: Mode = Mode.CLUSTE
             way_out = "name a range that neither Calico nor the network uses"
             found.append(rules.not_distinct(dump.at, problem, way_out))
     families = tuple(dict.fromkeys(block.family for block in ranges))
+    found += [*not_of_cilium(dump, (), families, {}, mode), *rules.announced(dump)]
     by_family = {family: tuple(one for one in ranges if one.family == family) for family in sorted(families)}
     sizes = {family: _size(some, len(dump.nodes)) for family, some in by_family.items()}
     return Draft(
@@ -218,7 +223,21 @@ def _families(dump: Dump, pools: Iterable[CalicoPool], blocks: Iterable[Block]) 
     return tuple(sorted(found or {4}, key=lambda family: (-first[family], family)))
 
 
-def _pools(groups: Iterable[MergedPool]) -> list[DraftPool]:
+def _on_request(pools: Iterable[CalicoPool]) -> list[Block]:
+    return outermost(pool.block for pool in pools if pool.halted == rules.ON_REQUEST)
+
+
+def _of(pool: CalicoPool, held: Holdings) -> list[Claim]:
+    return [claim for claim in held.asked if pool.block.contains(claim.block)]
+
+
+def of_nodes(dump: Dump, sizes: Mapping[Block, int]) -> dict[Block, int]:
+    """Return ranges without those of pools that pods ask for, which tell nothing of a node's blocks."""
+    asked = _on_request(read_pools(dump)[0])
+    return {block: size for block, size in sizes.items() if index_around(asked, block) is None}
+
+
+def _pools(groups: Iterable[MergedPool], mode: Mode) -> list[DraftPool]:
     """Convert groups to pools. With `pinning: node` a name must not contain a dot."""
     names: set[str] = set()
     drafts = []
@@ -226,14 +245,16 @@ def _pools(groups: Iterable[MergedPool]) -> list[DraftPool]:
         name = _free(group.name.replace(".", "-"), names)
         names.add(name)
         listed = ", ".join(pool.name for pool in group.pools)
+        alone = group.halted == rules.ON_REQUEST and mode is Mode.MULTI_POOL
         comment = f"Calico IPPool{'s' if group.pools[1:] else ''} {listed}"
         drafts.append(
             DraftPool(
                 name=name,
                 ranges=group.ranges,
                 sizes=group.sizes,
-                selector=None if group.selector == EVERY else group.selector.canonical,
-                disabled=bool(group.halted),
+                selector=None if alone or group.selector == EVERY else group.selector.canonical,
+                disabled=bool(group.halted) and not alone,
+                pods_only=alone,
                 labels={key: value for pool in reversed(group.pools) for key, value in pool.labels.items()},
                 comment=f"{comment}: {group.halted}" if group.halted else comment,
             )
@@ -275,7 +296,14 @@ def shown(dump: Dump, cluster: Cluster) -> tuple[Mapping[str, Blocks], list[Diag
     pools, found = read_pools(dump)
     # In a cluster on a distinct range they are excluded: nodes do not keep them.
     outside = [pool.block for pool in pools if not pool.workload] + [cidr.block for cidr in cluster.excluded]
-    held = holdings(dump, outermost(outside))
+    held = holdings(dump, outermost(outside), _on_request(pools))
+    # Nodes that have moved have a CiliumNode, and no pods of Calico.
+    for pool in (one for one in pools if one.halted == rules.ON_REQUEST):
+        own = cluster.pools_by_name.get(pool.name.replace(".", "-"))
+        staying = [claim for claim in _of(pool, held) if claim.node not in dump.cilium_nodes_by_name]
+        if own and (free := [claim for claim in staying if not own.reserved_over(claim.block)]):
+            named = replace(pool, name=own.name)
+            found += [rules.on_request(named, free, cluster.mode, lacking=True)] if own.pods_only else []
     ranges = [(cidr.block, pool.name) for pool in cluster.pools for cidr in pool.ranges]
     blocks = _blocks(held.claims, ranges, cluster.mode, own=cluster.own_pools)
     return blocks, errors_of((*found, *held.findings))

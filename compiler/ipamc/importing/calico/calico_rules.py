@@ -10,8 +10,11 @@ from msgspec import Struct, field
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.diagnostics import At, Diagnostic, Related, Span, count, error, names, note, warning
 from ipamc.model.dump import Dump, SeenAffinity, SeenBlock
+from ipamc.model.limits import CALICO_PLACES, USERS_SHOWN
 from ipamc.model.selector.selector import Selector
 from ipamc.model.wording import cut, listing, shown
+from ipamc.read.dump.programs import list_at, value_at
+from ipamc.read.syntax.document import member
 
 
 class CalicoPool(Struct, frozen=True, kw_only=True):
@@ -45,9 +48,7 @@ class Borrowed(Struct, frozen=True):
     claim: Claim
 
 
-_FEW = 3  # the most users of addresses in a finding
-_PLACES = 5  # the most places of a finding
-
+ON_REQUEST = "it selects no node, and pods ask for it"
 BLOCKS = (
     "kubectl get nodes,ippools.crd.projectcalico.org,ipamblocks.crd.projectcalico.org,"
     "blockaffinities.crd.projectcalico.org,ipreservations.crd.projectcalico.org,"
@@ -101,6 +102,39 @@ def pool_is_second(at: At, pool: str, why: str) -> Diagnostic:
     return warning("IPC0846", at, f"pool {pool} is written as disabled: {why}", help=way_out)
 
 
+def on_request(pool: CalicoPool, asked: Iterable[Claim], mode: str, *, lacking: bool = False) -> Diagnostic:
+    """IPC0868: a Calico pool that selects no node is for the pods that ask for it."""
+    have = names(f"{claim.block} of {claim.node}" for claim in asked)
+    if lacking:  # the pool that was written does not reserve these blocks, which Calico has
+        way_out = f"add them to reserved of pool {pool.name}, until no pod of Calico has them"
+        text = f"Calico has blocks of pool {pool.name}, which does not reserve them: {have}"
+        return error("IPC0868", pool.at, text, help=way_out)
+    kept = f"; reserved, because Calico has them: {have}" if have else ""
+    text = f"pool {pool.name} selects no node, and is written as"
+    if mode != "multi-pool":
+        way_out = "pods that ask for it need multi-pool mode: import with --mode multi-pool"
+        return warning("IPC0868", pool.at, f"{text} disabled{kept}", help=way_out)
+    way_out = "when no pod of Calico has them, take them out of reserved in ippools.yaml" if have else ""
+    return note("IPC0868", pool.at, f"{text} podsOnly{kept}", help=way_out)
+
+
+def announced(dump: Dump) -> Iterator[Diagnostic]:
+    """IPC0869: what Calico announces by BGP, Cilium announces."""
+    own = {address_text(*ip) for node in dump.nodes for ip in node.internal_ips}
+    specs = [(item, value_at(item, "spec", "peerIP")) for item in dump.of_kind("BGPPeer")]
+    routers = [(item, ip) for item, ip in specs if ip and ip not in own]
+    if not routers:  # nodes have sessions with one another only, by the mesh or by route reflectors
+        return
+    peers = names(f"{item.name} ({ip}, AS {value_at(item, 'spec', 'asNumber')})" for item, ip in routers)
+    default = value_at(dump.other("BGPConfiguration", "default"), "spec") or {}
+    keys = ("serviceClusterIPs", "serviceExternalIPs", "serviceLoadBalancerIPs")
+    cidrs = names(str(member(entry, "cidr")) for key in keys for entry in list_at(default, key))
+    text = f"Calico announces to {count(len(routers), 'router')}, and nothing in Cilium does yet: {peers}"
+    text += f"; nodes have AS {default.get('asNumber', 64512)}{cidrs and '; services, too: '}{cidrs}"
+    way_out = "before the first node moves write bgp: control-plane and bgpAdvertisements into cluster.yaml"
+    yield note("IPC0869", routers[0][0].at, text, help=f"{way_out}, and the peers as CiliumBGPClusterConfig")
+
+
 def lacks_family(at: At, pool: str, family: int) -> Diagnostic:
     """IPC0847: pools of both families select the same nodes."""
     text = f"pool {pool} has no IPv{family} pool with the same nodeSelector"
@@ -142,7 +176,7 @@ def no_blocks(at: At, claims: int) -> Diagnostic:
 
 def _further(claims: Iterable[Claim]) -> list[Related]:
     """Return the places of all claims but the first."""
-    return [Related(claim.at, f"{claim.block} of node {claim.node}") for claim in [*claims][1:_PLACES]]
+    return [Related(claim.at, f"{claim.block} of node {claim.node}") for claim in [*claims][1:CALICO_PLACES]]
 
 
 def outside_pools(claims: Sequence[Claim]) -> Diagnostic:
@@ -177,7 +211,7 @@ def being_released(affinities: Sequence[SeenAffinity]) -> Diagnostic:
     """IPC0864: no block is being released while a dump is made."""
     which = [f"{each.block} of {each.host}" for each in affinities]
     text = f"{count(len(affinities), 'block is', 'blocks are')} being released: {names(which)}; reserved"
-    also = [Related(each.at, words) for each, words in zip(affinities, which, strict=True)][1:_PLACES]
+    also = [Related(each.at, words) for each, words in zip(affinities, which, strict=True)][1:CALICO_PLACES]
     way_out = f"{_AGAIN}; or take the CIDR out of reserved when the BlockAffinity is gone"
     return warning("IPC0864", affinities[0].at, text, also=also, help=way_out)
 
@@ -224,8 +258,8 @@ def without_affinity(block: SeenBlock) -> Diagnostic:
 
 
 def _first(texts: Sequence[str]) -> str:
-    more = f" and {len(texts) - _FEW:,} more" if len(texts) > _FEW else ""
-    return f"{', '.join(texts[:_FEW])}{more}"
+    more = f" and {len(texts) - USERS_SHOWN:,} more" if len(texts) > USERS_SHOWN else ""
+    return f"{', '.join(texts[:USERS_SHOWN])}{more}"
 
 
 def borrowed(node: str, uses: Sequence[Borrowed]) -> Diagnostic:
@@ -305,7 +339,7 @@ def overlay(pools: Sequence[CalicoPool]) -> Diagnostic:
     which = names(f"{pool.name} ({pool.overlay})" for pool in pools)
     have = count(len(pools), "pool has", "pools have")
     text = f"{have} an overlay, beside which Cilium cannot route the same blocks: {which}"
-    also = [Related(pool.at, f"pool {pool.name}") for pool in pools[1:_PLACES]]
+    also = [Related(pool.at, f"pool {pool.name}") for pool in pools[1:CALICO_PLACES]]
     way_out = "import into a range that Calico does not use: --distinct CIDR"
     way_out += "; or set ipipMode and vxlanMode to Never, where the network routes the blocks"
     way_out += ", and make the dump again"

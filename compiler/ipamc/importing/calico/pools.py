@@ -93,7 +93,9 @@ def _pool(item: SeenObject, raw: _Pool, found: list[Diagnostic]) -> CalicoPool:
 
 
 def _halted(raw: _Pool) -> str:
-    """Return why Calico creates no new blocks for the pods of a node."""
+    """Return why Calico creates no new blocks for the pods of a node. Which nodes a pool selects does not
+    matter for a pod that asks for it (libcalico-go 3.26 to 3.34, lib/ipam/ipam.go, determinePools).
+    """
     spec = raw.spec
     if spec.disabled:
         return "it is disabled"
@@ -106,7 +108,7 @@ def _halted(raw: _Pool) -> str:
             return f"Calico says Allocatable=False ({condition.reason or 'no reason'})"
     if spec.namespace_selector and parse_calico(spec.namespace_selector) != EVERY:
         return "it has a namespaceSelector"
-    return ""
+    return rules.ON_REQUEST if parse_calico(spec.node_selector or "").impossible else ""
 
 
 def read_reservations(dump: Dump) -> tuple[list[tuple[Block, SeenObject]], list[Diagnostic]]:

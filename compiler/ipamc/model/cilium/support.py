@@ -105,6 +105,7 @@ class Capability(enum.Enum):
     BGP_POOL_ADVERTS = "the BGP control plane announces blocks by the labels of their CiliumPodIPPool"
     BGP_PEERING_POLICY = "CiliumBGPPeeringPolicy"
     BGP_ADVERTISEMENT = "CiliumBGPAdvertisement, CiliumBGPPeerConfig, CiliumBGPClusterConfig"
+    BGP_INTERFACE = "advertisements of the type `Interface`"
     BGP_V2 = "those BGP objects as `cilium.io/v2`; before, as `v2alpha1` alone"
 
 
@@ -222,6 +223,7 @@ TABLE = (
     Row(C.BGP_POOL_ADVERTS, _MULTI_POOL, since=15, run=_AGENTS, decides="IPC0542"),
     Row(C.BGP_PEERING_POLICY, _ALL_BUT_CRD, since=12, until=18, run=_AGENTS, decides="IPC0585"),
     Row(C.BGP_ADVERTISEMENT, _ALL_BUT_CRD, since=16, run=_AGENTS, decides="`bgp/`, IPC0585"),
+    Row(C.BGP_INTERFACE, _ALL_BUT_CRD, since=19, decides="IPC0586"),
     Row(C.BGP_V2, _ALL_BUT_CRD, since=18, run=_AGENTS, decides="`bgp/`, IPC0585"),
 )
 
@@ -289,6 +291,7 @@ SOURCES: Mapping[Capability, str] = {
     C.BGP_PEERING_POLICY: "client/crds/v2alpha1/ciliumbgppeeringpolicies.yaml",
     C.BGP_ADVERTISEMENT: "pkg/bgpv1/manager/reconcilerv2 from 1.16 (1.15 has the CRDs, and installs "
     "none of them); pkg/bgp from 1.19",
+    C.BGP_INTERFACE: "PR #42469; client/crds/v2/ciliumbgpadvertisements.yaml",
     C.BGP_V2: "client/crds/v2/ciliumbgpadvertisements.yaml, which goes on to serve v2alpha1",
 }
 """Paths at the tags of `READ_AT`, pull requests or issues."""

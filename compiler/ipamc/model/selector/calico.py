@@ -1,7 +1,7 @@
 """Calico's selector language: text to expression, and back to Calico's own canonical text.
 
 The grammar and the rendering are those of libcalico-go (`lib/selector/parser`), down to the trailing comma in
-a set; a pool's own bounds (`MAX_CALICO_LENGTH`, no `global()`) are those of
+a set; a pool's own bounds (`LONGEST_CALICO_SELECTOR`, no `global()`) are those of
 `api/pkg/apis/projectcalico/v3/ippool.go`.
 
     selector = [ or ]                                   empty or blank: every node
@@ -18,10 +18,10 @@ from typing import assert_never
 
 from msgspec import Struct, field
 
+from ipamc.model.limits import DEEPEST_SELECTOR
 from ipamc.model.selector import calico_tokens
 from ipamc.model.selector.calico_tokens import Cursor
 from ipamc.model.selector.expression import (
-    MAX_HEIGHT,
     Always,
     And,
     Expression,
@@ -33,10 +33,6 @@ from ipamc.model.selector.expression import (
     SelectorError,
     Test,
 )
-
-MAX_CALICO_LENGTH = 1024
-"""The most characters of a selector in Calico's IPPool. Only Calico's CRD refuses longer text, so the
-reader of such pools checks it."""
 
 _ALWAYS = Always()
 
@@ -69,8 +65,8 @@ class _Parentheses(Struct):
         if len(self.alternatives) > 1:
             self.alternatives = [Or(tuple(self.alternatives))]
             self.height += 1
-        if self.height > MAX_HEIGHT:
-            problem = f"a selector of more than {MAX_HEIGHT} levels"
+        if self.height > DEEPEST_SELECTOR:
+            problem = f"a selector of more than {DEEPEST_SELECTOR} levels"
             raise SelectorError(problem, offset=self.at, help="nest it less deeply")
         return self.alternatives[0], self.height
 

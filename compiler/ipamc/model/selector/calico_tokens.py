@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import re
 
+from ipamc.model.limits import LONGEST_CALICO_KEY, LONGEST_REWRITTEN_SELECTOR
 from ipamc.model.selector.expression import SelectorError, shown
-
-MAX_LABEL = 512
-"""The most characters of a label's key in Calico's tokenizer."""
 
 _LETTER = r"A-Za-z0-9_./\-"
 
@@ -62,8 +60,8 @@ class Cursor:
         match = _word(self.text, self.at)
         if match is None:
             return ""
-        if len(match[0]) > MAX_LABEL:
-            problem = f"{shown(match[0])} is longer than the {MAX_LABEL} characters of a label key"
+        if len(match[0]) > LONGEST_CALICO_KEY:
+            problem = f"{shown(match[0])} is longer than the {LONGEST_CALICO_KEY} characters of a label key"
             raise SelectorError(problem, offset=self.at)
         self._go(match.end())
         return match[0]
@@ -100,8 +98,6 @@ class Cursor:
         return SelectorError(f"{what}: expected {expected}", offset=self.at, help=help)
 
 
-_LONGEST = 1000
-"""The most characters of a text that is rewritten."""
 _KEY = r"[A-Za-z0-9][-A-Za-z0-9_./]*"
 _VALUE = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
 _REQUIREMENT = (  # compiled, as the next one, when a selector is wrong
@@ -126,7 +122,7 @@ def from_kubectl(text: str) -> str:
     if text.strip() in {"all", "*", "any"}:
         return "all()"
     conditions, at = [], 0
-    while at < len(text) <= _LONGEST:
+    while at < len(text) <= LONGEST_REWRITTEN_SELECTOR:
         match = re.compile(_REQUIREMENT).match(text, at)
         if match is None:
             return ""

@@ -1,6 +1,6 @@
 """The meaning of a selector in any language: tests of a label or the node's name, joined by and, or, not.
 
-The parsers limit trees to `MAX_HEIGHT` levels, so recursion here stays within Python's stack.
+The parsers limit trees to `DEEPEST_SELECTOR` levels, so recursion here stays within Python's stack.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from typing import assert_never
 
 from msgspec import Struct
 
+from ipamc.model.limits import TESTS_IN_TURN, VALUE_SHOWN
 from ipamc.model.selector.label_syntax import integer
-
-MAX_HEIGHT = 200
-"""The most levels of a tree. A walk takes one or two Python frames for each level, of 1,000."""
 
 Matcher = Callable[[Mapping[str, str], str], bool]
 """Returns, for the labels and the name of a node, whether it is selected."""
@@ -121,7 +119,7 @@ def effort(expression: Expression) -> int:
             return effort(part)
         case And(parts) | Or(parts):
             joined = [effort(part) for part in parts if not isinstance(part, Leaf)]
-            return min(len(parts) - len(joined), FEW) + sum(joined)
+            return min(len(parts) - len(joined), TESTS_IN_TURN) + sum(joined)
         case _:
             return 1
 
@@ -149,10 +147,6 @@ def matcher(expression: Expression) -> Matcher:
             return _joined(parts, every=False)
         case _:
             assert_never(expression)
-
-
-FEW = 8
-"""Up to this number of tests run one after the other; above it, only those of labels that the node has."""
 
 
 def _joined(parts: Sequence[Expression], *, every: bool) -> Matcher:
@@ -184,7 +178,7 @@ def _joined(parts: Sequence[Expression], *, every: bool) -> Matcher:
     if names:
         first = [lambda _labels, name: (name not in names) is every]
     by_label = {key: _all(tests, every=every) for key, tests in by_key.items()}
-    if len(by_label) > FEW:
+    if len(by_label) > TESTS_IN_TURN:
         first.append(_by_label(by_label, every=every))
     else:
         first += by_label.values()
@@ -244,9 +238,6 @@ def _test(test: Test) -> Matcher:
     )
 
 
-_SHOWN = 60
-
-
 class SelectorError(ValueError):
     """A selector that its language does not allow. Messages have the style of a Diagnostic's."""
 
@@ -272,4 +263,4 @@ class SelectorError(ValueError):
 
 def shown(text: str) -> str:
     """Return a piece of the input quoted for a message: control characters escaped, long text cut."""
-    return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
+    return repr(text if len(text) <= VALUE_SHOWN else text[: VALUE_SHOWN - 1] + "…")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from ipamc.model.limits import LONGEST_LABEL_VALUE, LONGEST_SUBDOMAIN
+
 _PART = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_PART}(?:\.{_PART})*"
 _SHORT_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
@@ -18,10 +20,6 @@ _integer = re.compile(r"([+-]?)0*(\d{1,19})", re.ASCII).fullmatch
 _CHARACTERS = "letters, digits, -, _ and . with a letter or digit at both ends"
 _DNS = "lower-case letters, digits, - and . with a letter or digit at both ends of each part"
 
-LONGEST_VALUE = 63
-"""The most characters of a label's value. A DNS subdomain of this length is a valid value."""
-LONGEST_NAME = 253
-"""The most characters of a DNS subdomain."""
 _INT64 = 1 << 63
 
 
@@ -35,8 +33,8 @@ def label_key_problem(key: str) -> str:
 
 def label_value_problem(value: str) -> str:
     """Return what is wrong with a label value as a predicate, or "" if it is empty or a valid name."""
-    if len(value) > LONGEST_VALUE:
-        return f"is longer than {LONGEST_VALUE} characters"
+    if len(value) > LONGEST_LABEL_VALUE:
+        return f"is longer than {LONGEST_LABEL_VALUE} characters"
     return "" if is_label_value(value) else f"is not made of {_CHARACTERS}"
 
 
@@ -47,7 +45,7 @@ def subdomain_problem(name: str) -> str:
     """
     if not name:
         return "is empty"
-    if len(name) > LONGEST_NAME:
+    if len(name) > LONGEST_SUBDOMAIN:
         return "is longer than 253 characters"
     return "" if _is_subdomain(name) else f"is not made of {_DNS}"
 
@@ -55,12 +53,12 @@ def subdomain_problem(name: str) -> str:
 def as_subdomain(name: str) -> str:
     """Return the valid name that is most similar to a text; "" if no character of it is valid."""
     parts = (re.sub(r"[^a-z0-9]+", "-", part).strip("-") for part in name.lower().split("."))
-    return ".".join(filter(None, parts))[:LONGEST_NAME].rstrip("-.")
+    return ".".join(filter(None, parts))[:LONGEST_SUBDOMAIN].rstrip("-.")
 
 
 def are_subdomains(names: Collection[str]) -> bool:
     """Return whether `subdomain_problem` accepts all of many names. A quarter of its time for each."""
-    return all(map(_is_subdomain, names)) and max(map(len, names), default=0) <= LONGEST_NAME
+    return all(map(_is_subdomain, names)) and max(map(len, names), default=0) <= LONGEST_SUBDOMAIN
 
 
 def dns_label_problem(name: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
+from ipamc.model.limits import LONGEST_SELECTOR, MOST_CACHED_SELECTORS, SELECTORS_IN_TURN
 from ipamc.model.selector import calico, calico_tokens, kubernetes, normal_form
 from ipamc.model.selector.expression import (
     Always,
@@ -25,14 +26,6 @@ from ipamc.model.selector.expression import (
 from ipamc.model.selector.normal_form import Normal, Outcomes, Sign, normal, sets_of_signs
 
 Language = Literal["calico", "LabelSelector", "NodeSelector"]
-
-
-MAX_LENGTH = 4 << 20
-"""The most characters of a selector, of an object as Python prints it. No object in a cluster can have more:
-etcd accepts requests of 1.5 MiB."""
-
-_KEPT = 1 << 14
-"""The most cached selectors: pools that share a text, as by a YAML alias, share its selector."""
 
 
 Source = str | Mapping[str, Any]
@@ -133,8 +126,8 @@ class Selector(Struct, frozen=True, kw_only=True, eq=False, dict=True):
 def parse_calico(text: str) -> Selector:
     """Parse Calico's language exactly as Calico does for an IPPool; blank text selects every node.
     Raises SelectorError with the offset of the offending token: for text that Calico refuses, `global(`, more
-    than 200 levels, and more than `MAX_LENGTH` characters. The reader of Calico's own pools refuses text
-    longer than `MAX_CALICO_LENGTH`.
+    than 200 levels, and more than `LONGEST_SELECTOR` characters. The reader of Calico's own pools refuses
+    text longer than `LONGEST_CALICO_SELECTOR`.
     """
     return _given(_parsed_calico(text)) if text else EVERY
 
@@ -168,7 +161,7 @@ def _given(parsed: Selector | SelectorError) -> Selector:
     return parsed
 
 
-@lru_cache(_KEPT)
+@lru_cache(MOST_CACHED_SELECTORS)
 def _parsed_calico(text: str) -> Selector | SelectorError:
     try:
         _check_length(text)
@@ -188,7 +181,7 @@ def _of_object(
     return _parsed_object(written, read, language)
 
 
-@lru_cache(_KEPT)
+@lru_cache(MOST_CACHED_SELECTORS)
 def _parsed_object(
     written: _Object, read: Callable[[Any], kubernetes.Parsed], language: Language
 ) -> Selector | SelectorError:
@@ -203,9 +196,9 @@ def _parsed_object(
 
 
 def _check_length(text: str) -> None:
-    if len(text) > MAX_LENGTH:
+    if len(text) > LONGEST_SELECTOR:
         raise SelectorError(
-            f"a selector of {len(text):,} characters is longer than the limit of {MAX_LENGTH:,}",
+            f"a selector of {len(text):,} characters is longer than the limit of {LONGEST_SELECTOR:,}",
             help="give the nodes a label that a shorter selector can test",
         )
 
@@ -229,10 +222,6 @@ EVERY = _selector("calico", "all()", Always(), "")
 """Selects every node."""
 
 
-_FEW = 4
-"""Up to this number of selectors, each is evaluated."""
-
-
 class SelectorIndex:
     """Finds the selectors, by index from 0, that select a node, without evaluating each.
     A selector that wants some values of a label, or a name, is evaluated only for nodes that have one: the
@@ -251,7 +240,7 @@ class SelectorIndex:
         self._by_sign: dict[Sign, list[int]] = {}
         self.asked = 0
         """How many tests were made, about."""
-        few = len(self._selectors) <= _FEW
+        few = len(self._selectors) <= SELECTORS_IN_TURN
         sets = [() if few else selector.signs for selector in self._selectors]
         often = Counter(sign for some in sets for sign in frozenset().union(*some))
         for number, some in enumerate(sets):

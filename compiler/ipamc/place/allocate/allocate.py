@@ -17,6 +17,7 @@ from ipamc.model.cidr import Block, Range, part
 from ipamc.model.cluster import Scheme
 from ipamc.model.diagnostics import At, Diagnostic, Related, Span, error
 from ipamc.model.follows import address_for
+from ipamc.model.limits import OLD_LINES_FOR_INSERTION
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import Demand, Offer, Origin, Plan, Reconciled, Want
@@ -26,9 +27,6 @@ from ipamc.place.allocate.newcomers import Newcomers
 from ipamc.place.allocate.occupancy import BlockedRange, Occupancy, blocked, blocked_ranges
 from ipamc.place.reconcile.renumber import complete_placed
 from ipamc.place.reconcile.transitions import without_quarantine
-
-FEW = 1000
-"""At this ratio of old to new lines or above, insert new lines one by one; else sort them all."""
 
 
 class Placement(Struct, frozen=True, kw_only=True):
@@ -155,7 +153,7 @@ def _in_order(demands: Sequence[Demand]) -> Sequence[Demand]:
 
 def _merged(lines: Sequence[Line], new: Sequence[Line]) -> list[Line]:
     """Return all lines by address. A few new ones are inserted: sorting 100,000 lines takes longer."""
-    if len(new) * FEW > len(lines):
+    if len(new) * OLD_LINES_FOR_INSERTION > len(lines):
         return sorted([*lines, *new], key=by_block)
     result = list(lines)
     for line in new:

@@ -15,6 +15,7 @@ from ipamc.model.address_sets import addresses_taken, blocks_over, lines_over, s
 from ipamc.model.cidr import BITS
 from ipamc.model.cluster import AddressSpace, Dialect, Pool, PoolFamily, Scheme
 from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, several, warning
+from ipamc.model.limits import SMALLER_SIZES, SMALLER_SIZES_AT_FIRST
 from ipamc.model.lock import Line, Lock
 from ipamc.model.node import Node
 from ipamc.model.plan import Offer
@@ -277,10 +278,6 @@ def _passed_text(passed: tuple[Passed, ...]) -> str:
     return ", ".join(pools) + (f" and {len(passed) - 8:,} more" if len(passed) > 8 else "")
 
 
-SMALLER = 2
-"""How many smaller block sizes are tried, bit by bit."""
-SMALLER_AT_FIRST = 6
-"""The same before any node has a block: a blockSize may be much too large then."""
 LEAST_HOST_BITS = 4
 """For a ClusterCIDR (IPC0212)."""
 LEAST_BITS = 2
@@ -320,7 +317,7 @@ def smaller_blocks(
     new = [line.block for line in after if line.pool == pool.name and line.block.family == family]
     wanted = lack + sum(block not in old for block in new)
     least = LEAST_HOST_BITS if pool.dialect is Dialect.CLUSTER_CIDR else LEAST_BITS
-    most = prefix + (SMALLER if old else SMALLER_AT_FIRST)
+    most = prefix + (SMALLER_SIZES if old else SMALLER_SIZES_AT_FIRST)
     for size in range(prefix + 1, min(most, BITS[family] - least) + 1):
         if (room := free_blocks(cluster, before, pool, family, size)) >= wanted:
             return Smaller(size, room, wanted)

@@ -28,6 +28,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Mode, Pool, Scheme
 from ipamc.model.diagnostics import Diagnostic, Span, count, error, names
 from ipamc.model.evidence import Evidence, waits
+from ipamc.model.limits import JOINED_AGAIN
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import NodeState, Origin, Reconciled, ShownBlock, Stale, StaleReason, Want
@@ -38,8 +39,6 @@ from ipamc.place.reconcile.context import Context
 from ipamc.place.reconcile.renumber import grow, no_held_line, no_pending_line, renumber, resize
 from ipamc.read.rendered import Rendered
 
-FEW = 3
-"""This number of Nodes may have joined again, whatever their share."""
 InPool = tuple[Line, Pool | None]
 """A line, and the pool whose range contains its block."""
 
@@ -136,7 +135,7 @@ def rendered_uids(cluster: Scheme, lock: Lock, consent: Consent, rendered: Rende
         return {}
     uids = rendered.uids
     others = sum(uids.get(node.name, node.uid) != node.uid for node in cluster.nodes if node.uid)
-    return {} if others > max(FEW, len(uids) // 2) else uids
+    return {} if others > max(JOINED_AGAIN, len(uids) // 2) else uids
 
 
 def _all_replaced(nodes: Iterable[NodeState], before: Lock) -> list[NodeState]:

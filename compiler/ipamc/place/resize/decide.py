@@ -21,13 +21,12 @@ from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import shown, text, usable_addresses, usable_in, usable_of
 from ipamc.model.cluster import Cluster, Mode, Pool, Usage
 from ipamc.model.dump import Dump
+from ipamc.model.limits import MOST_CRD_ADDRESSES
 from ipamc.model.lock import Growth, Line, Resize, State
 from ipamc.model.plan import Plan, Want
 
 HIGH = 85
 """Percent above which a node counts as full if its pool has no `usage`."""
-ENTRIES = 4096
-"""The most addresses in one CiliumNode of crd mode (IPC0531)."""
 
 
 class Verdict(enum.StrEnum):
@@ -189,7 +188,7 @@ class _NodeUse(msgspec.Struct, frozen=True, kw_only=True):
         if usage.high == 0:
             return _with(row, Verdict.STUCK, "high is 0: no number of addresses is enough")
         missing = -(-row.used * 100 // usage.high) - row.usable
-        room = ENTRIES - self.entries if self.cluster.mode is Mode.CRD else missing
+        room = MOST_CRD_ADDRESSES - self.entries if self.cluster.mode is Mode.CRD else missing
         asked, missing = missing, min(missing, room)
         addresses: dict[Block, int] = {}
         for line in lines if missing > 0 else ():
@@ -201,7 +200,7 @@ class _NodeUse(msgspec.Struct, frozen=True, kw_only=True):
         if missing > 0:
             growth, why = self._further(row, pool, usage, missing, room)
         elif asked > room:
-            why = f"a CiliumNode has at most {ENTRIES:,} addresses"
+            why = f"a CiliumNode has at most {MOST_CRD_ADDRESSES:,} addresses"
         verdict = Verdict.GROWS if addresses or growth else Verdict.STUCK
         return replace(_with(row, verdict, why), addresses=addresses, growth=growth)
 
@@ -227,7 +226,7 @@ class _NodeUse(msgspec.Struct, frozen=True, kw_only=True):
         if not start and self.cluster.mode is Mode.CRD:
             number = min(number, room // each)
             if number < 1:
-                return None, f"a CiliumNode has at most {ENTRIES:,} addresses"
+                return None, f"a CiliumNode has at most {MOST_CRD_ADDRESSES:,} addresses"
         growth = Growth(pool=pool.name, family=row.family, blocks=number, addresses=part(block, start))
         return growth, "" if number == wanted else f"maxBlocks is {usage.most}"
 

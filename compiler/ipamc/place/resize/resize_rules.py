@@ -15,16 +15,12 @@ from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Log, Related, count, error, names, several, warning
 from ipamc.model.dump import Dump
+from ipamc.model.limits import JOINED_AGAIN, OLDEST_DUMP_FOR_RESIZE
 from ipamc.model.lock import State
 from ipamc.model.node import CiliumNode
 from ipamc.model.plan import Plan
 from ipamc.place.resize.decide import HIGH, Sized, Verdict, decide, sources
 from ipamc.read.rules import DUMP
-
-FEW = 3
-"""This number of Nodes may have joined again, whatever their share."""
-DAYS = 1
-"""The most days that a dump may be old: pods come and go."""
 
 
 class ResizeDecisions(Struct, frozen=True, kw_only=True):
@@ -65,7 +61,7 @@ def of_another_cluster(plan: Plan, dump: Dump) -> Iterator[Diagnostic]:
         yield error("IPC0611", dump.at, message, help="use a dump of this cluster")
     known = [node for node in there if node.uid and node.name in dump.nodes_by_name]
     others = [node for node in known if (uid := dump.nodes_by_name[node.name].uid) and uid != node.uid]
-    if len(others) > max(FEW, len(known) // 2):
+    if len(others) > max(JOINED_AGAIN, len(known) // 2):
         first = others[0]
         uids = f"have another uid than in the inventory: {names(node.name for node in others)}"
         message = f"{len(others):,} of {count(len(known), 'node')} {uids}"
@@ -142,6 +138,6 @@ def too_old(dump: Dump, today: str) -> Iterator[Diagnostic]:
     except ValueError:
         return  # the dump has no time
     days = (datetime.date.fromisoformat(today) - made).days
-    if days > DAYS:
+    if days > OLDEST_DUMP_FOR_RESIZE:
         message = f"the dump is {days:,} days old: its latest time is {dump.newest}"
         yield error("IPC0613", dump.at, message, help=f"run {DUMP} again")

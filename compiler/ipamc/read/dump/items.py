@@ -17,19 +17,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ipamc.model.diagnostics import Span
+from ipamc.model.limits import DEEPEST_LISTS, LARGEST_ITEM, MOST_OBJECTS_OF_DUMP
 from ipamc.read import rules
 from ipamc.read.dump.shapes import IPAM, PARTS, Export, exported
 from ipamc.read.syntax.document import Unreadable, member
 from ipamc.read.syntax.json_stream import has_more_entries
 from ipamc.read.syntax.text import BOM, decode, first_line, recognised
 from ipamc.read.syntax.yaml import yaml_documents
-
-LARGEST_WHOLE = 1 << 30
-"""The most bytes of an item, and of a dump in another form than that of `kubectl -o json`."""
-MAX_OBJECTS = 2_000_000
-"""The most objects of a dump: as many pods as the largest accepted dump has."""
-DEEPEST = 8
-"""The most nested lists: each level is decoded again."""
 
 _SOLID = re.compile(rb"\S").search
 _LISTED = re.compile(rb'\{\s*"apiVersion":\s*"v1",\s*"items":\s*\[\n(?= {8}\{)').match
@@ -102,8 +96,8 @@ class _Text:
             size += len(chunk)
             if size >= 2 * left:
                 break
-        if size > LARGEST_WHOLE:
-            problem = f"more than {LARGEST_WHOLE:,} bytes, not as kubectl -o json prints them"
+        if size > LARGEST_ITEM:
+            problem = f"more than {LARGEST_ITEM:,} bytes, not as kubectl -o json prints them"
             raise Unreadable(rules.unreadable_dump(Span(self.path), problem))
         self.buffer, self.at = b"".join(parts), 0
         return bool(parts[1:])
@@ -218,8 +212,8 @@ def _whole(path: str, data: bytes, line: int) -> Iterator[DumpItem]:
 
 def _of_value(path: str, data: bytes, line: int, depth: int = 0) -> Iterator[DumpItem]:
     """Yield the objects of a JSON value that begins at a line: itself, or the members of its lists."""
-    if has_more_entries(data, MAX_OBJECTS):
-        raise Unreadable(rules.too_many_objects(Span(path), MAX_OBJECTS, "objects"))
+    if has_more_entries(data, MOST_OBJECTS_OF_DUMP):
+        raise Unreadable(rules.too_many_objects(Span(path), MOST_OBJECTS_OF_DUMP, "objects"))
     shell = _decoded(path, data, _Shell, line if line > 1 else 0)
     if not _is_list(path, shell.kind, shell.items, line, depth):
         if shell.items is not None and not shell.kind:
@@ -245,8 +239,8 @@ def _is_list(path: str, kind: str, members: object, line: int, depth: int) -> bo
     """Return whether an object is a list. Raises Unreadable if it is nested too deep."""
     # Inside of a list it may be of a kind that is no list, but has a name that ends in List.
     listed = kind.endswith("List") and (depth == 0 or isinstance(members, list))
-    if listed and depth > DEEPEST:
-        problem = f"lists in one another, more than {DEEPEST} deep"
+    if listed and depth > DEEPEST_LISTS:
+        problem = f"lists in one another, more than {DEEPEST_LISTS} deep"
         raise Unreadable(rules.unreadable_dump(Span(path, line, 1, 1) if line else Span(path), problem))
     return listed
 

@@ -10,13 +10,14 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ipamc.model import dump
+from ipamc.model import bgp, dump
 from ipamc.model.cidr import Address, Block, CidrError, Odd, no_cidrs, parse_address, read_blocks
-from ipamc.model.cilium.flags import parse_bool, parse_size
+from ipamc.model.cilium.flags import parse_size
 from ipamc.model.diagnostics import At, Diagnostic, Span
 from ipamc.model.node import CiliumNode, Node
 from ipamc.read import rules
 from ipamc.read.dump import shapes
+from ipamc.read.dump.calico_blocks import read_affinity, read_calico_block
 from ipamc.read.dump.items import DumpItem
 from ipamc.read.kinds.nodes import RawCiliumNode, read_cilium_node, read_node
 from ipamc.read.syntax.document import Keys
@@ -118,11 +119,15 @@ def read_live_node(raw: shapes.Node, item: DumpItem, reader: Reader) -> Node:
         reader.seen_at(condition.last_heartbeat_time, condition.last_transition_time)
     reader.seen_at(raw.metadata.creation_timestamp)
     (node,) = read_node(raw, reader.at(item), reader)
+    info = status.node_info or shapes.NodeInfo()
     return replace(
         node,
         provider_id=spec.provider_id or "",
-        kubelet=reader.text(status.node_info.kubelet_version if status.node_info else ""),
+        kubelet=reader.text(info.kubelet_version),
         unschedulable=bool(spec.unschedulable),
+        system=reader.text(info.operating_system),
+        taints=tuple([f"{taint.get('key')}={taint.get('value') or ''}" for taint in spec.taints or ()]),
+        created=raw.metadata.creation_timestamp or "",
     )
 
 
@@ -198,6 +203,7 @@ def read_pod(raw: shapes.Pod, item: DumpItem, reader: Reader) -> dump.SeenPod:
         phase=reader.text(status.phase),
         started=reader.text(status.start_time),
         deleting=bool(metadata.deletion_timestamp),
+        asks=shapes.asked(metadata.annotations) or _NOTHING,
         app=app,
         image=reader.text(containers[0].image) if containers else "",
         release=reader.text(release_of(metadata.labels or {})) if app else "",
@@ -210,7 +216,7 @@ def read_pod(raw: shapes.Pod, item: DumpItem, reader: Reader) -> dump.SeenPod:
     )
 
 
-_NO_SPEC, _NO_STATUS = shapes.PodSpec(), shapes.PodStatus()
+_NO_SPEC, _NO_STATUS, _NOTHING = shapes.PodSpec(), shapes.PodStatus(), dict[str, str]()
 
 
 def release_of(labels: Mapping[str, str | None]) -> str:
@@ -236,53 +242,6 @@ def read_other(raw: shapes.Other | shapes.Policy, item: DumpItem, reader: Reader
         api_version=item.api_version,
         kind=item.kind,
         value=_whole(item),
-    )
-
-
-_HOST, _VIRTUAL = "host:", "virtual:"
-"""The beginnings of an affinity (libcalico-go, lib/backend/model/block.go)."""
-_WINDOWS = "windows-reserved-ipam-handle"
-"""The handle of the addresses that Windows reserves in each block (lib/ipam/ipam_block.go)."""
-
-
-def read_calico_block(raw: shapes.CalicoBlock, item: DumpItem, reader: Reader) -> dump.SeenBlock | None:
-    """Return an IPAMBlock; None if its CIDR cannot be read."""
-    spec, uses = raw.spec, []
-    if not (blocks := reader.blocks([spec.cidr])):
-        return None
-    owners, host = spec.attributes or [], spec.affinity or ""
-    for number, index in enumerate((spec.allocations or ())[: blocks[0].size]):
-        if index is None:
-            continue
-        owner = owners[index] if 0 <= index < len(owners) else shapes.BlockAttributes()
-        if not owner.released_at and (owner.handle or "").lower() != _WINDOWS:
-            by = owner.secondary or {}
-            pod = f"{by.get('namespace') or ''}/{by['pod']}" if by.get("pod") else ""
-            user = pod or by.get("type") or owner.handle
-            uses.append((blocks[0].first + number, reader.text(by.get("node")), reader.text(user)))
-    return dump.SeenBlock(
-        **reader.origin(raw, item),
-        block=blocks[0],
-        host=reader.text(host.removeprefix(_HOST)) if host.startswith(_HOST) else "",
-        used=tuple((address, node) for address, node, _ in uses),
-        users=tuple(user for _, _, user in uses),
-        virtual=host.startswith(_VIRTUAL),
-        deleted=bool(spec.deleted),
-    )
-
-
-def read_affinity(raw: shapes.Affinity, item: DumpItem, reader: Reader) -> dump.SeenAffinity | None:
-    """Return a BlockAffinity; None if its CIDR cannot be read."""
-    spec = raw.spec
-    if not (blocks := reader.blocks([spec.cidr])):
-        return None
-    return dump.SeenAffinity(
-        **reader.origin(raw, item),
-        block=blocks[0],
-        host=reader.text(spec.node),
-        state=reader.text(spec.state),
-        virtual=spec.type == "virtual",
-        deleted=parse_bool(str(spec.deleted)) is True,
     )
 
 
@@ -327,11 +286,14 @@ OTHERS = frozenset(
         ("apps", "DaemonSet"),
         ("apps", "Deployment"),
         ("", "ConfigMap"),
+        ("", "Namespace"),
         ("networking.k8s.io", "ServiceCIDR"),
         ("networking.k8s.io", "ClusterCIDR"),
         ("networking.x-k8s.io", "ClusterCIDR"),
         ("cilium.io", "CiliumLoadBalancerIPPool"),
+        *(("cilium.io", kind) for kind in bgp.KINDS),
         *((group, kind) for group in _CALICO for kind in ("IPPool", "IPReservation")),
+        *((group, kind) for group in _CALICO for kind in ("BGPPeer", "BGPConfiguration")),
         *((group, kind) for group in _CALICO for kind in ("IPAMConfig", "IPAMConfiguration")),
     }
 )

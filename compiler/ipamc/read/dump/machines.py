@@ -10,12 +10,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.model.diagnostics import Enough, Findings, Refused, Span
+from ipamc.model.limits import MOST_NODES, MOST_OBJECTS_OF_DUMP
 from ipamc.read import rules
-from ipamc.read.dump.items import MAX_OBJECTS, DumpItem, items
+from ipamc.read.dump.items import DumpItem, items
 from ipamc.read.dump.kinds import place_of
 from ipamc.read.dump.read import Source, decoded
 from ipamc.read.dump.shapes import Metadata
-from ipamc.read.syntax.document import MAX_NODES, Unreadable
+from ipamc.read.syntax.document import Unreadable
 from ipamc.read.values import Foreign
 
 COMMAND = "kubectl get machines,baremetalhosts -A -o yaml"
@@ -69,7 +70,7 @@ _KINDS = {("cluster.x-k8s.io", "Machine"): False, ("metal3.io", "BareMetalHost")
 
 def read_machines(sources: Iterable[Source]) -> tuple[list[Machine], frozenset[str]]:
     """Return the machines and hosts of some files, in their order, and the kinds of all objects.
-    Raises Refused with every finding, also for more than MAX_NODES machines or MAX_OBJECTS objects. Linear.
+    Raises Refused with every finding, also above MOST_NODES machines or MOST_OBJECTS_OF_DUMP objects. Linear.
     """
     found, machines, kinds, objects = Findings(), list[Machine](), set[str](), 0
     with contextlib.suppress(Enough):
@@ -79,9 +80,9 @@ def read_machines(sources: Iterable[Source]) -> tuple[list[Machine], frozenset[s
                     objects += 1
                     kinds.add(item.kind)
                     machines += _machine(path, item, found)
-                    many = len(machines) > MAX_NODES
-                    if many or objects > MAX_OBJECTS:
-                        most, what = (MAX_NODES, "machines") if many else (MAX_OBJECTS, "objects")
+                    many = len(machines) > MOST_NODES
+                    if many or objects > MOST_OBJECTS_OF_DUMP:
+                        most, what = (MOST_NODES, "machines") if many else (MOST_OBJECTS_OF_DUMP, "objects")
                         found.append(rules.too_many_objects(place_of(path, item), most, what))
                         raise Enough
             except Unreadable as broken:

@@ -21,6 +21,7 @@ from ipamc.model.cluster import Version
 from ipamc.model.diagnostics import Diagnostic, note
 from ipamc.model.dump import Dump, SeenObject, SeenPod
 from ipamc.model.node import Node
+from ipamc.model.without_cilium import selectors_of
 from ipamc.read import rules
 from ipamc.read.dump.kinds import release_of
 from ipamc.read.syntax.document import Unreadable, member
@@ -130,12 +131,15 @@ def odd_flags(dump: Dump) -> Iterator[Diagnostic]:
     second = (each for each in dump.of_kind("ConfigMap") if each.name == CONFIG and each is not config)
     for each in second:
         yield rules.unreadable(each.at, f"namespace {each.namespace}", [f"a second {CONFIG}"])
+    agents = dump.other("DaemonSet", AGENT)
+    if agents and (odd := selectors_of(agents)[1]):
+        yield rules.unreadable(agents.at, f"DaemonSet {AGENT}", odd)
     kubeadm = dump.other("ConfigMap", KUBEADM, "kube-system")
     pod = next((pod for pod in dump.pods if pod.app == CONTROLLER), None)
     for source, whose, flags in (
         (config, CONFIG, texts_of(value_at(config, "data"))),
         (operator, f"the command line of {OPERATOR}", operator_keys(words)),
-        (dump.other("DaemonSet", AGENT), "the command line of the agents", agent_flags(dump)),
+        (agents, "the command line of the agents", agent_flags(dump)),
         *((each, f"CiliumNodeConfig {each.name}", each.defaults) for each in dump.node_configs),
         (pod or kubeadm, CONTROLLER, controller_flags(dump)),
     ):

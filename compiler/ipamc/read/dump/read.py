@@ -22,13 +22,14 @@ from ipamc.model.dump import (
     SeenPool,
 )
 from ipamc.model.gc_pause import paused_collector
+from ipamc.model.limits import MOST_NODES, MOST_OBJECTS_OF_DUMP
 from ipamc.model.node import CiliumNode, Node
 from ipamc.read import rules
 from ipamc.read.dump.addresses import OF_OTHERS, Addresses
-from ipamc.read.dump.items import MAX_OBJECTS, DumpItem, items
+from ipamc.read.dump.items import DumpItem, items
 from ipamc.read.dump.kinds import NAMED, NAMES, Reader, Value, kind_of
 from ipamc.read.dump.programs import odd_flags
-from ipamc.read.syntax.document import MAX_NODES, Unreadable
+from ipamc.read.syntax.document import Unreadable
 
 Source = tuple[str, Iterable[bytes]]
 """A file as the user would type it, and its bytes in pieces."""
@@ -53,8 +54,8 @@ def read_dump(
             try:
                 for item in items(path, chunks):
                     objects += 1
-                    if objects > MAX_OBJECTS:
-                        found.append(rules.too_many_objects(reader.at(item), MAX_OBJECTS, "objects"))
+                    if objects > MOST_OBJECTS_OF_DUMP:
+                        found.append(rules.too_many_objects(reader.at(item), MOST_OBJECTS_OF_DUMP, "objects"))
                         raise Enough
                     _add(item, reader, collection, found)
                     if every:
@@ -134,7 +135,7 @@ def decoded(item: DumpItem, shape: type, decode: Callable[[bytes], Any], at: Spa
 
 
 def _add(item: DumpItem, reader: Reader, collection: _Collection, found: Findings) -> None:
-    """Read an item, and store its value. Raises Enough after MAX_NODES of a kind."""
+    """Read an item, and store its value. Raises Enough after MOST_NODES of a kind."""
     if not item.kind:
         found.append(rules.wrong_object(reader.at(item), "an object", "it has no kind"))
         return
@@ -151,8 +152,8 @@ def _add(item: DumpItem, reader: Reader, collection: _Collection, found: Finding
     value = kind.read(raw, item, reader)
     if value is None:
         return
-    if isinstance(value, Node | CiliumNode) and len(collection.objects.get(type(value), ())) >= MAX_NODES:
-        found.append(rules.too_many_objects(reader.at(item), MAX_NODES, f"{item.kind}s"))
+    if isinstance(value, Node | CiliumNode) and len(collection.objects.get(type(value), ())) >= MOST_NODES:
+        found.append(rules.too_many_objects(reader.at(item), MOST_NODES, f"{item.kind}s"))
         raise Enough
     if (first := collection.add(value)) is None:
         return

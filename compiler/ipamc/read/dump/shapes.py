@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType, field
@@ -29,15 +29,18 @@ class _Condition(nodes.RawCondition):
     last_transition_time: str | None = None
 
 
-class _NodeInfo(Foreign):
+class NodeInfo(Foreign):
+    """`status.nodeInfo`."""
+
     kubelet_version: str | None = None
+    operating_system: str | None = None
 
 
 class NodeStatus(nodes.RawStatus):
     """`status` of a Node."""
 
     conditions: list[_Condition] | None = None  # type: ignore[assignment]  # narrower
-    node_info: _NodeInfo | None = None
+    node_info: NodeInfo | None = None
 
 
 class NodeSpec(nodes.RawSpec):
@@ -45,6 +48,7 @@ class NodeSpec(nodes.RawSpec):
 
     provider_id: str | None = field(name="providerID", default=None)
     unschedulable: bool | None = None
+    taints: list[dict[str, Any]] | None = None
 
 
 class Node(nodes.RawNode):
@@ -139,10 +143,20 @@ class PodStatus(Foreign):
     start_time: str | None = None
 
 
-class Pod(Foreign):
-    """A Pod. `ipamc ci dump` writes these fields and no others, so none of them may be a secret."""
+_ASK = re.compile(
+    r"cni\.projectcalico\.org/(ipv[46]pools|ipAddrs|floatingIPs)|ipam\.cilium\.io/ip(v[46])?-pool"
+)
 
-    metadata: Metadata
+
+def asked(annotations: Mapping[str, str | None] | None) -> dict[str, str]:
+    """Return the annotations by which a pod or namespace asks for its pool or address."""
+    return {key: text for key, text in (annotations or {}).items() if text and _ASK.fullmatch(key)}
+
+
+class Pod(Foreign):
+    """A Pod. `ipamc ci dump` writes these fields but the annotations, so no other may be a secret."""
+
+    metadata: _RenderedMetadata
     spec: PodSpec | None = None
     status: PodStatus | None = None
 

@@ -80,6 +80,7 @@ KINDS = (
             ("CiliumBGPAdvertisement", bgp.RawAdvertisement, bgp.read_advertisement),
             ("CiliumBGPPeerConfig", bgp.RawPeerConfig, bgp.read_peer_config),
             ("CiliumBGPClusterConfig", bgp.RawClusterConfig, bgp.read_cluster_config),
+            ("CiliumBGPNodeConfigOverride", bgp.RawOverride, bgp.read_override),
             ("CiliumBGPPeeringPolicy", bgp.RawPeeringPolicy, bgp.read_peering_policy),
         )
     ),

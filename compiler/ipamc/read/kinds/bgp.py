@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import field
 
-from ipamc.model.bgp import POD_CIDR, POD_IP_POOL, Advert, Advertisement, PeerCluster, PeerConfig, PeerFamily
+from ipamc.model import bgp
 from ipamc.model.diagnostics import Place
 from ipamc.model.selector.selector import EVERY, Selector, parse_label_selector
 from ipamc.read.values import Foreign, ForeignMetadata, Reading
@@ -81,12 +81,30 @@ class RawClusterConfig(_Document, kw_only=True):
     spec: _ClusterSpec
 
 
+class _Override(Foreign):
+    name: str
+    router_id: str | None = field(name="routerID", default=None)
+    local_port: int | None = None
+    local_asn: int | None = field(name="localASN", default=None)
+
+
+class _OverrideSpec(Foreign):
+    bgp_instances: list[_Override] | None = field(name="bgpInstances", default=None)
+
+
+class RawOverride(_Document, kw_only=True):
+    """The document."""
+
+    spec: _OverrideSpec
+
+
 class _Router(Foreign):
     export_pod_cidr: bool | None = field(name="exportPodCIDR", default=None)
     pod_ip_pool_selector: Object | None = field(name="podIPPoolSelector", default=None)
 
 
 class _PolicySpec(Foreign):
+    node_selector: Object | None = None
     virtual_routers: list[_Router] | None = None
 
 
@@ -96,14 +114,14 @@ class RawPeeringPolicy(_Document, kw_only=True):
     spec: _PolicySpec
 
 
-def read_advertisement(raw: RawAdvertisement, at: Place, reading: Reading) -> Iterator[Advertisement]:
+def read_advertisement(raw: RawAdvertisement, at: Place, reading: Reading) -> Iterator[bgp.Advertisement]:
     """Yield the advertisement, with the entries of all types."""
     here = at / "spec" / "advertisements"
-    yield Advertisement(
+    yield bgp.Advertisement(
         **raw.head("CiliumBGPAdvertisement", at),
         labels=reading.labels(raw.metadata.labels, at, "metadata", "labels"),
         adverts=tuple(
-            Advert(
+            bgp.Advert(
                 type=each.advertisement_type,
                 selector=_selector(each.selector, here / index / "selector", reading),
                 at=here / index,
@@ -113,13 +131,13 @@ def read_advertisement(raw: RawAdvertisement, at: Place, reading: Reading) -> It
     )
 
 
-def read_peer_config(raw: RawPeerConfig, at: Place, reading: Reading) -> Iterator[PeerConfig]:
+def read_peer_config(raw: RawPeerConfig, at: Place, reading: Reading) -> Iterator[bgp.PeerConfig]:
     """Yield a peer's families that apply to prefixes of pools."""
     here = at / "spec" / "families"
-    yield PeerConfig(
+    yield bgp.PeerConfig(
         **raw.head("CiliumBGPPeerConfig", at),
         families=tuple(
-            PeerFamily(
+            bgp.PeerFamily(
                 family=_FAMILIES[each.afi],
                 selector=_selector(each.advertisements, here / index / "advertisements", reading),
                 at=here / index,
@@ -130,10 +148,10 @@ def read_peer_config(raw: RawPeerConfig, at: Place, reading: Reading) -> Iterato
     )
 
 
-def read_cluster_config(raw: RawClusterConfig, at: Place, reading: Reading) -> Iterator[PeerCluster]:
+def read_cluster_config(raw: RawClusterConfig, at: Place, reading: Reading) -> Iterator[bgp.PeerCluster]:
     """Yield the peers; without a nodeSelector every node has them."""
     here = at / "spec"
-    yield PeerCluster(
+    yield bgp.PeerCluster(
         **raw.head("CiliumBGPClusterConfig", at),
         selector=_selector(raw.spec.node_selector, here / "nodeSelector", reading) or EVERY,
         peers=tuple(
@@ -149,19 +167,26 @@ def read_cluster_config(raw: RawClusterConfig, at: Place, reading: Reading) -> I
     )
 
 
-def read_peering_policy(raw: RawPeeringPolicy, at: Place, reading: Reading) -> Iterator[Advertisement]:
-    """Yield the advertisements of a policy to all of its neighbours."""
+def read_override(raw: RawOverride, at: Place, _: Reading) -> Iterator[bgp.NodeOverride]:
+    """Yield the override of the node of its name."""
+    yield bgp.NodeOverride(**raw.head("CiliumBGPNodeConfigOverride", at))
+
+
+def read_peering_policy(raw: RawPeeringPolicy, at: Place, reading: Reading) -> Iterator[bgp.PeeringPolicy]:
+    """Yield a policy; without a nodeSelector it is every node's."""
     here = at / "spec" / "virtualRouters"
     adverts = []
     for index, router in enumerate(raw.spec.virtual_routers or ()):
         if router.export_pod_cidr:
             place = here / index / "exportPodCIDR"
-            adverts.append(Advert(type=POD_CIDR, selector=None, at=place))
+            adverts.append(bgp.Advert(type=bgp.POD_CIDR, selector=None, at=place))
         if router.pod_ip_pool_selector is not None:
             place = here / index / "podIPPoolSelector"
             selector = _selector(router.pod_ip_pool_selector, place, reading)
-            adverts.append(Advert(type=POD_IP_POOL, selector=selector, at=place))
-    yield Advertisement(**raw.head("CiliumBGPPeeringPolicy", at), labels={}, adverts=tuple(adverts))
+            adverts.append(bgp.Advert(type=bgp.POD_IP_POOL, selector=selector, at=place))
+    nodes = _selector(raw.spec.node_selector, at / "spec" / "nodeSelector", reading) or EVERY
+    head = raw.head("CiliumBGPPeeringPolicy", at)
+    yield bgp.PeeringPolicy(**head, labels={}, adverts=tuple(adverts), selector=nodes)
 
 
 def _selector(written: Object | None, at: Place, reading: Reading) -> Selector | None:

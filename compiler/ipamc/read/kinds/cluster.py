@@ -18,7 +18,7 @@ from ipamc.model.diagnostics import Place
 from ipamc.model.selector.label_syntax import dns_label_problem
 from ipamc.model.selector.selector import EVERY
 from ipamc.read import rules
-from ipamc.read.kinds.pools import RawLabelSelector, read_label_selector
+from ipamc.read.kinds.pools import RawLabelSelector, RawSelector, read_label_selector, read_selector
 from ipamc.read.values import Metadata, Natural, Own, Positive, Reading, Text, given
 
 _MAJOR_MINOR = re.compile(r"v?([0-9]+)\.([0-9]+)")
@@ -46,6 +46,7 @@ class _Cilium(Own):
     cluster_id: Annotated[int, Meta(ge=1, le=511)] | UnsetType = field(name="clusterID", default=UNSET)
     cluster_name: Text | UnsetType = UNSET
     masquerade: _Masquerade | UnsetType = UNSET
+    node_selector: str | RawSelector | UnsetType = UNSET
 
 
 class _Kubernetes(Own):
@@ -162,6 +163,9 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[clust
         routing_mode=given(cilium.routing_mode, ""),
         native_routing=native,
         masquerade=masquerade,
+        runs_on=None
+        if isinstance(cilium.node_selector, UnsetType)
+        else read_selector(cilium.node_selector, here / "cilium" / "nodeSelector", reading),
         kubernetes=None if isinstance(spec.kubernetes, UnsetType) else _version(spec.kubernetes.version),
         mode=mode,
         operator=ipam.operator,

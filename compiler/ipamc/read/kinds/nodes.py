@@ -11,9 +11,10 @@ from msgspec import UNSET, UnsetType, field
 from ipamc.model.address_sets import aggregated
 from ipamc.model.cidr import BITS, Block, no_cidrs
 from ipamc.model.diagnostics import At, Place
+from ipamc.model.limits import LONGEST_SUBDOMAIN, MOST_PATTERN_NAMES
 from ipamc.model.node import CiliumNode, Node
 from ipamc.model.progress import track
-from ipamc.model.selector.label_syntax import LONGEST_NAME, subdomain_problem
+from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.read import node_names, rules
 from ipamc.read.syntax.document import Keys
 from ipamc.read.values import Foreign, ForeignMetadata, Natural, Own, Reading, Text, Values
@@ -121,13 +122,13 @@ def _expanded(pattern: str, entry: _Entry, at: Place, reading: Reading) -> Seque
         here = Place(at.path, at.document, at.keys, offset=wrong.offset)
         found.append(rules.names_syntax(here, wrong.problem, wrong.better))
         return ()
-    if node_names.longest(parts) > LONGEST_NAME:  # before the names take memory
-        found.append(rules.names_syntax(at, f"a name has more than {LONGEST_NAME} characters", ""))
+    if node_names.longest(parts) > LONGEST_SUBDOMAIN:  # before the names take memory
+        found.append(rules.names_syntax(at, f"a name has more than {LONGEST_SUBDOMAIN} characters", ""))
         return ()
     number = node_names.size(parts)
     total = reading.names + number
-    if total > node_names.MOST:
-        found.append(rules.too_many_names(at, number, total, node_names.MOST))
+    if total > MOST_PATTERN_NAMES:
+        found.append(rules.too_many_names(at, number, total, MOST_PATTERN_NAMES))
         return ()
     reading.names = total
     names = node_names.names(parts)

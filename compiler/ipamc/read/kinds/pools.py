@@ -10,8 +10,8 @@ from msgspec import UNSET, Meta, UnsetType, field, to_builtins
 from ipamc.model.cidr import BITS, Range
 from ipamc.model.cluster import Dialect, Pool, PoolFamily, SizeClass, Usage
 from ipamc.model.diagnostics import Place
+from ipamc.model.limits import LONGEST_CALICO_SELECTOR
 from ipamc.model.pool_words import native_form
-from ipamc.model.selector import calico
 from ipamc.model.selector.expression import SelectorError
 from ipamc.model.selector.selector import EVERY, Selector, parse_label_selector, parse_node_selector
 from ipamc.read import rules
@@ -303,7 +303,7 @@ def read_calico_pool(raw: RawCalicoPool, at: Place, reading: Reading) -> Iterato
 
 
 def _calico_selector(text: str, at: Place, reading: Reading) -> Selector:
-    limit = calico.MAX_CALICO_LENGTH
+    limit = LONGEST_CALICO_SELECTOR
     if len(text) > limit:
         why = f"a selector of {len(text):,} characters is longer than Calico's limit of {limit:,}"
         too_long = SelectorError(why, offset=limit, help="use a label that a shorter selector can test")

@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 from ipamc.model import assertion
 from ipamc.model.cidr import Range
 from ipamc.model.diagnostics import Place, count
+from ipamc.model.limits import MOST_ROOM_NODES, MOST_TEST_ITEMS
 from ipamc.model.selector.label_syntax import label_key_problem
 from ipamc.model.selector.selector import Selector
 from ipamc.model.wording import cut, listing
@@ -18,12 +19,7 @@ from ipamc.read.kinds.nodes import IgnoredMetadata
 from ipamc.read.kinds.pools import RawSelector, by_family, read_selector
 from ipamc.read.values import AnyOf, Own, Prefix4, Prefix6, Reading, Text, given
 
-MOST_NODES = 100_000
-"""The most nodes in a test of `room`."""
-MOST_ITEMS = 1000
-"""The most CIDRs, selectors and tests of one list."""
-
-Cidrs = Annotated[list[str], Meta(min_length=1, max_length=MOST_ITEMS)]
+Cidrs = Annotated[list[str], Meta(min_length=1, max_length=MOST_TEST_ITEMS)]
 
 
 class _Blocks(AnyOf):
@@ -42,7 +38,7 @@ class _NodeHas(Own):
 
 class _Room(AnyOf):
     any_of = ("pool", "like", "node_selector", "each")
-    nodes: Annotated[int, Meta(ge=1, le=MOST_NODES)]
+    nodes: Annotated[int, Meta(ge=1, le=MOST_ROOM_NODES)]
     pool: Text | UnsetType = UNSET
     like: dict[str, str] | UnsetType = UNSET
     node_selector: str | RawSelector | UnsetType = UNSET
@@ -52,7 +48,7 @@ class _Room(AnyOf):
 class _Apart(AnyOf):
     any_of = ("ipv4", "ipv6")
     node_selectors: (
-        Annotated[list[str | RawSelector], Meta(min_length=2, max_length=MOST_ITEMS)] | UnsetType
+        Annotated[list[str | RawSelector], Meta(min_length=2, max_length=MOST_TEST_ITEMS)] | UnsetType
     ) = UNSET
     each: Text | UnsetType = UNSET
     ipv4: Prefix4 | UnsetType = UNSET
@@ -91,7 +87,7 @@ class RawTests(Own):
 
     api_version: str
     kind: str
-    tests: Annotated[list[_Test], Meta(min_length=1, max_length=MOST_ITEMS)]
+    tests: Annotated[list[_Test], Meta(min_length=1, max_length=MOST_TEST_ITEMS)]
     address_space: Text | UnsetType = UNSET
     metadata: IgnoredMetadata | UnsetType = UNSET
 

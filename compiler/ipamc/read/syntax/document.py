@@ -14,26 +14,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ipamc.model.diagnostics import Diagnostic, Place
-
-MAX_DEPTH = 100
-"""The most levels of nesting in a document."""
-
-MAX_NODES = 200_000
-"""The most nodes of a cluster, and CiliumNodes; documents of a file, and mappings in one list: twice the
-largest measured cluster. They are counted while they are read: a refusal takes no memory for the rest."""
-
-MAX_CONTAINERS = 10_000_000
-"""The most mappings and lists of a document, or an item of a JSON List: a million nodes have 3 million.
-Each takes some ninety bytes of memory for two bytes of text or more."""
-
-MAX_EXPANDED = 1_000_000
-"""The most values that a file's aliases may expand to; text counts as a value for each 64 characters."""
-
-MAX_ODD = 1_000_000
-"""The most ambiguous unquoted scalars of a document, in fields of any kind."""
-
-MAX_TAG_LINES = 1_000
-"""The most `%TAG` lines of a file: a YAML parser compares each of them with all others."""
+from ipamc.model.limits import MOST_DIGITS
 
 Keys = tuple[str | int, ...]
 
@@ -115,9 +96,6 @@ _FLOAT_12: Final = r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
 _INFINITE: Final = r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 _ANY = re.compile(f"{_INT_11}|{_FLOAT_11}|{_TIME_11}|{_INT_12}|{_FLOAT_12}|{_INFINITE}").fullmatch
 
-DIGITS = 18
-"""Longer integers become floats, which no field accepts; Python refuses to read some thousand digits."""
-
 
 def resolve(text: str) -> Scalar:
     """Return the value of a plain scalar, or `Ambiguous` text. Costs two look-ups for most texts."""
@@ -127,7 +105,7 @@ def resolve(text: str) -> Scalar:
         return text in _TRUE if text in _TRUE or text in _FALSE else Ambiguous(text)
     if text[0] not in "-+.0123456789" or not _ANY(text):
         return text
-    if text.isdecimal() and text[0] != "0" and len(text) <= DIGITS:
+    if text.isdecimal() and text[0] != "0" and len(text) <= MOST_DIGITS:
         return int(text)  # to both kinds of readers
     old, new = _yaml_11(text), _yaml_12(text)
     if old is None and new is None:
@@ -188,7 +166,7 @@ def _yaml_12(text: str) -> int | float | None:
 
 
 def _integer(digits: str, base: int) -> int | float:
-    if len(digits) > DIGITS:
+    if len(digits) > MOST_DIGITS:
         return float(digits) if base == 10 else float("inf")
     return int(digits or "0", base)
 

@@ -15,16 +15,15 @@ from typing import Any
 import msgspec
 
 from ipamc.model.diagnostics import Diagnostic, Enough, Findings, Place
+from ipamc.model.limits import DEEPEST_DOCUMENT, MOST_CONTAINERS, MOST_NODES, SMALL_TEXT
 from ipamc.model.progress import share
 from ipamc.model.wording import typed
 from ipamc.read import rules
-from ipamc.read.syntax.document import MAX_CONTAINERS, MAX_DEPTH, MAX_NODES, Document, Keys, Unreadable
+from ipamc.read.syntax.document import Document, Keys, Unreadable
 from ipamc.read.syntax.positions import scan_json
 from ipamc.read.syntax.text import BOM, Lines, check, kubectl
 
-_TOO_DEEP = b"\n" + b" " * (MAX_DEPTH + 1)
-_SMALL = 1 << 16
-"""The most bytes of a small text."""
+_TOO_DEEP = b"\n" + b" " * (DEEPEST_DOCUMENT + 1)
 
 _AS_BRACKETS = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS = bytes(set(range(256)) - set(b'[]{}"'))
@@ -73,7 +72,7 @@ def _value(path: str, data: bytes) -> Any:
     items = memoryview(members.get("items", b""))
     kind = msgspec.json.decode(members.get("kind", b"null"))
     if bytes(items[:1]) != b"[" or not isinstance(kind, str) or not kind.endswith("List"):
-        if has_more_entries(data, MAX_NODES):
+        if has_more_entries(data, MOST_NODES):
             raise Unreadable(rules.too_many(Place(path), "nodes or other entries"))
         return _sound(Place(path), data, data)
     _sound(Place(path), data, _without(data, items))
@@ -93,8 +92,8 @@ def _without(data: bytes, items: memoryview) -> bytes:
 def _items(path: str, data: bytes, items: memoryview) -> Iterator[Any]:
     try:
         members = msgspec.json.decode(items, type=list[msgspec.Raw])
-        if len(members) > MAX_NODES:
-            raise Unreadable(rules.too_many(Place(path, 0, ("items", MAX_NODES)), "items"))
+        if len(members) > MOST_NODES:
+            raise Unreadable(rules.too_many(Place(path, 0, ("items", MOST_NODES)), "items"))
         for index, item in enumerate(share(members)):
             yield _sound(Place(path, 0, ("items", index)), data, bytes(item))
     except _REFUSALS as problem:
@@ -103,16 +102,16 @@ def _items(path: str, data: bytes, items: memoryview) -> Iterator[Any]:
 
 def _sound(at: Place, data: bytes, part: bytes) -> Any:
     """Decode a part of the file. Raises Unreadable: too many containers, too deep, a repeated key."""
-    many = len(part) > MAX_CONTAINERS and part.count(b"{") + part.count(b"[") > MAX_CONTAINERS
-    if many and len(_brackets(part)) / 2 > MAX_CONTAINERS:
-        problem = f"more than {MAX_CONTAINERS:,} mappings and lists"
+    many = len(part) > MOST_CONTAINERS and part.count(b"{") + part.count(b"[") > MOST_CONTAINERS
+    if many and len(_brackets(part)) / 2 > MOST_CONTAINERS:
+        problem = f"more than {MOST_CONTAINERS:,} mappings and lists"
         raise Unreadable(rules.too_much(at, problem, "split the document"))
     value = msgspec.json.decode(part)
     # Indenting is the fastest way to find the depth of a small text, and takes little memory.
-    if len(part) < _SMALL:
+    if len(part) < SMALL_TEXT:
         deep = _TOO_DEEP in msgspec.json.format(part, indent=1)
     else:
-        deep = max(accumulate(map(ord("\\").__sub__, _brackets(part))), default=0) > MAX_DEPTH
+        deep = max(accumulate(map(ord("\\").__sub__, _brackets(part))), default=0) > DEEPEST_DOCUMENT
     if deep:
         raise Unreadable(rules.too_deep(at))
     if msgspec.json.encode(value) != msgspec.json.format(part, indent=-1):

@@ -23,7 +23,8 @@ from yaml.events import (
     StreamEndEvent,
 )
 
-from ipamc.read.syntax.document import MAX_DEPTH, Keys
+from ipamc.model.limits import DEEPEST_DOCUMENT
+from ipamc.read.syntax.document import Keys
 from ipamc.read.syntax.yaml import parser
 
 _BLANKS = re.compile(r"[ \t\n\r]*")
@@ -72,7 +73,7 @@ def scan_yaml(text: str, wanted: Spot) -> None:
 
 
 class _TooDeep(Exception):  # noqa: N818 - where the scan ends, not a failure
-    """A value has more than MAX_DEPTH levels."""
+    """A value has more than DEEPEST_DOCUMENT levels."""
 
 
 class _YamlScan:
@@ -140,7 +141,7 @@ class _YamlScan:
 
     def skip(self, event: Any) -> None:
         """Skip the value that begins with an event."""
-        depth, most, get = 0, MAX_DEPTH - self.depth, self.next
+        depth, most, get = 0, DEEPEST_DOCUMENT - self.depth, self.next
         while True:
             kind = type(event)
             if kind is MappingStartEvent or kind is SequenceStartEvent:

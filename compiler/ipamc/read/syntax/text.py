@@ -16,6 +16,7 @@ from itertools import accumulate, chain
 from typing import NamedTuple
 
 from ipamc.model.diagnostics import Diagnostic, Place, Span
+from ipamc.model.limits import TEXT_HEAD
 from ipamc.model.wording import typed
 from ipamc.read import rules
 from ipamc.read.syntax.document import Unreadable
@@ -152,8 +153,6 @@ def decode(path: str, data: bytes) -> str:
     raise Unreadable(rules.not_text(at, seen, way_out))
 
 
-_HEAD = 4096
-"""The bytes in which such a text is recognized."""
 _MARKS = (b"<<<<<<<", b">>>>>>>")
 """A file with a conflict contains one of these, unless some of its marks were removed."""
 _MARK = re.compile(rb"^(?:<{7} |>{7} |\|{7} |={7}\r?$)", re.MULTILINE)
@@ -220,7 +219,7 @@ _OTHERS = (
 
 def recognised(head: bytes) -> Other | None:
     """Return the description of a file with this beginning if it is certainly no document; else None."""
-    start = head[:_HEAD].removeprefix(BOM).lstrip()
+    start = head[:TEXT_HEAD].removeprefix(BOM).lstrip()
     if start.startswith(_DOCUMENTS):
         return None
     return next((other for pattern, other in _OTHERS if re.match(pattern, start)), None)
@@ -232,7 +231,7 @@ def other_text(path: str, data: bytes) -> Diagnostic | None:
     rule = rules.json_syntax if is_json else rules.yaml_syntax
     if other := recognised(data):
         return rule(first_line(path, data), other.problem, way_out=other.help(kubectl(path)))
-    if is_json and _YAML(data[:_HEAD].removeprefix(BOM)):
+    if is_json and _YAML(data[:TEXT_HEAD].removeprefix(BOM)):
         way_out = f"mv {typed(path)} {typed(path.removesuffix('.json') + '.yaml')}"
         problem = "this is YAML, in a file whose name ends in .json"
         return rule(first_line(path, data), problem, way_out=way_out)
@@ -255,7 +254,7 @@ def conflict_marker(path: str, data: bytes) -> Diagnostic | None:
 
 def first_line(path: str, data: bytes) -> Span:
     """Return the first line of a file that is not empty."""
-    return _line(path, head := data[:_HEAD], len(head) - len(head.removeprefix(BOM).lstrip()))
+    return _line(path, head := data[:TEXT_HEAD], len(head) - len(head.removeprefix(BOM).lstrip()))
 
 
 def _line(path: str, data: bytes, start: int) -> Span:

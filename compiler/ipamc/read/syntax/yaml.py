@@ -17,24 +17,19 @@ from yaml.events import (
     StreamEndEvent,
 )
 
-from ipamc.model.diagnostics import MOST, Diagnostic, Place, Related, Span
+from ipamc.model.diagnostics import Diagnostic, Place, Related, Span
+from ipamc.model.limits import (
+    DEEPEST_DOCUMENT,
+    MOST_ALIASED_VALUES,
+    MOST_CONTAINERS,
+    MOST_FINDINGS,
+    MOST_NODES,
+    MOST_ODD_SCALARS,
+    MOST_TAG_LINES,
+)
 from ipamc.model.progress import measure
 from ipamc.read import rules
-from ipamc.read.syntax.document import (
-    MAX_CONTAINERS,
-    MAX_DEPTH,
-    MAX_EXPANDED,
-    MAX_NODES,
-    MAX_ODD,
-    MAX_TAG_LINES,
-    Ambiguous,
-    Document,
-    Keys,
-    Odd,
-    Scalar,
-    Unreadable,
-    resolve,
-)
+from ipamc.read.syntax.document import Ambiguous, Document, Keys, Odd, Scalar, Unreadable, resolve
 from ipamc.read.syntax.text import Lines
 
 
@@ -125,9 +120,9 @@ def yaml_documents(path: str, text: str) -> Iterator[Document]:
     """Yield the documents of a YAML text, empty ones as None. Raises Unreadable, if possible at the end."""
     builder = _Builder(path, text)
     measure(len(text), builder.position)
-    if text.count("%TAG") > MAX_TAG_LINES:
+    if text.count("%TAG") > MOST_TAG_LINES:
         first = text.index("%TAG")
-        problem = f"the file has {text.count('%TAG'):,} times %TAG, more than {MAX_TAG_LINES:,}"
+        problem = f"the file has {text.count('%TAG'):,} times %TAG, more than {MOST_TAG_LINES:,}"
         raise Unreadable(rules.too_much(builder.lines.span(first, first + 4), problem, "remove the tags"))
     try:
         for event in builder.starts():
@@ -174,7 +169,7 @@ class _Builder:
         while type(event := self.next()) is not StreamEndEvent:
             if type(event) is DocumentStartEvent:
                 self._begin()
-                if self.index >= MAX_NODES:
+                if self.index >= MOST_NODES:
                     raise Unreadable(*self.broken, rules.too_many(self.span(event), "documents"))
                 yield self.next()
 
@@ -190,11 +185,11 @@ class _Builder:
         if type(event) is ScalarEvent:
             value = self.scalar(event, keys[:-1], keys[-1] if keys else None)
         else:
-            if len(keys) >= MAX_DEPTH:
+            if len(keys) >= DEEPEST_DOCUMENT:
                 raise Unreadable(*self.broken, rules.too_deep(self.span(event)))
             self.containers += 1
-            if self.containers > MAX_CONTAINERS:
-                self.stop(event, f"more than {MAX_CONTAINERS:,} mappings and lists", "split the document")
+            if self.containers > MOST_CONTAINERS:
+                self.stop(event, f"more than {MOST_CONTAINERS:,} mappings and lists", "split the document")
             is_map = type(event) is MappingStartEvent
             if event.tag not in {None, "!", _CORE + ("map" if is_map else "seq")}:
                 self.refuse_tag(event)
@@ -233,7 +228,7 @@ class _Builder:
             if type(event) is ScalarEvent and event.anchor is None:
                 result.append(self.scalar(event, keys, len(result)))
             else:
-                if len(result) >= MAX_NODES:
+                if len(result) >= MOST_NODES:
                     raise Unreadable(*self.broken, rules.too_many(self.span(event), "entries in a list"))
                 result.append(self.node(event, (*keys, len(result))))
         self.built += len(result)
@@ -254,8 +249,8 @@ class _Builder:
 
     def note(self, event: Any, odd: Odd) -> None:
         self.odd.append(odd)
-        if len(self.odd) > MAX_ODD:
-            problem = f"more than {MAX_ODD:,} scalars that readers take differently"
+        if len(self.odd) > MOST_ODD_SCALARS:
+            problem = f"more than {MOST_ODD_SCALARS:,} scalars that readers take differently"
             self.stop(event, problem, "put them in quotes")
 
     def key(self, event: Any, keys: Keys) -> str:
@@ -312,8 +307,8 @@ class _Builder:
         value, weight = anchored
         self.built += weight
         self.expanded += weight
-        if self.expanded > MAX_EXPANDED:
-            problem = f"the aliases of this file stand for more than {MAX_EXPANDED:,} values"
+        if self.expanded > MOST_ALIASED_VALUES:
+            problem = f"the aliases of this file stand for more than {MOST_ALIASED_VALUES:,} values"
             self.stop(event, problem, "write the values out")
         return value
 
@@ -321,7 +316,7 @@ class _Builder:
         """Refuse the document and continue: there may be more findings."""
         self.sound = False
         self.broken.append(finding)
-        if len(self.broken) == MOST:
+        if len(self.broken) == MOST_FINDINGS:
             raise Unreadable(*self.broken)
 
     def stop(self, event: Any, problem: str, way_out: str) -> NoReturn:

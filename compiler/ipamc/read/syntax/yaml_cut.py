@@ -21,6 +21,7 @@ from typing import Any
 import yaml
 from yaml.events import MappingEndEvent, ScalarEvent, SequenceEndEvent
 
+from ipamc.model.limits import REMEMBERED_ENTRY
 from ipamc.read.syntax.document import Document, Unreadable
 from ipamc.read.syntax.text import BOM
 from ipamc.read.syntax.yaml import parser, yaml_documents
@@ -42,8 +43,6 @@ _PLAIN = rb"[A-Za-z0-9<][A-Za-z0-9._/@+:^<>-]*+(?<!:)"
 _QUOTED = rb"""(?:"[A-Za-z0-9.:+-]*+"|'[A-Za-z0-9.:+-]*+')"""
 _OWN_KEYS = ('v:"', 'k:{"uid":"')
 """Keys in `managedFields` that differ by node begin like this: its podCIDRs, its owner's uid."""
-_SHORT = 1_000
-"""Bytes of an entry that is remembered as it is: an image, which many nodes have."""
 
 
 def read_cut(path: str, data: bytes) -> tuple[str, list[Document]] | None:
@@ -151,7 +150,7 @@ class _Alone:
         sound = self._known.get(form)
         if sound is None:
             sound = self._known[form] = self._reads(entry)
-        if len(entry) < _SHORT:
+        if len(entry) < REMEMBERED_ENTRY:
             self._known[entry] = sound
         return sound
 

@@ -16,6 +16,7 @@ from ipamc.model.cidr import BITS, Block
 from ipamc.model.cilium.operator_list import given_by_operator
 from ipamc.model.cluster import Mode
 from ipamc.model.follows import given_by_address
+from ipamc.model.limits import LONGEST_TEXT_OF_POLICY
 from ipamc.model.pool_ranges import Given
 from ipamc.read.parts import ADMISSION
 from ipamc.render.targets import cel
@@ -24,8 +25,6 @@ from ipamc.render.targets.cilium_node import allocated
 from ipamc.render.targets.context import File, Layout, Lines, texts
 from ipamc.render.targets.pod_ip_pool import shared_families
 
-_TEXT = 90_000
-"""The most characters of a text: kube-apiserver accepts expressions of 100,000."""
 _NAMES = 1_024
 """The average number of names in a text: a name begins a new one by its hash alone, once in this many."""
 _SHARDS = 24
@@ -70,7 +69,7 @@ def texts_of(rows: Sequence[str]) -> Iterator[cel.Rows]:
     starts, size = [0], 0
     for place, row in enumerate(rows):
         size += len(row) + 1
-        if place and (size > _TEXT or digest(row.partition(" ")[0]) % _NAMES == 0):
+        if place and (size > LONGEST_TEXT_OF_POLICY or digest(row.partition(" ")[0]) % _NAMES == 0):
             starts.append(place)
             size = len(row) + 1
     for start, end in pairwise((*starts, len(rows))):

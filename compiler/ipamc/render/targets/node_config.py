@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from ipamc.model.cilium.versions import node_config_api, pre_allocation
 from ipamc.model.cluster import Cluster, Mode, Pool
+from ipamc.model.limits import MOST_COMPARED_SELECTORS, MOST_OPPOSITE_VALUES
 from ipamc.model.lock import Line
 from ipamc.model.node import HOSTNAME
 from ipamc.model.plan import Want
@@ -94,8 +95,8 @@ def selectors(wants: Sequence[Want]) -> Iterator[tuple[str, LabelSelector]]:
     A pool's own selector is used if it is a LabelSelector, is disjoint from those of all higher-ranked pools
     (because of one label, or with their opposite added), and then selects exactly the nodes whose first
     candidate the pool is. Otherwise the selector lists hostnames, and also if the opposites would have more
-    values than `MOST_VALUES`, or take more than `MOST_COMPARISONS`. O(nodes + candidates + pairs of pools
-    that may select one node).
+    values than `MOST_OPPOSITE_VALUES`, or take more than `MOST_COMPARED_SELECTORS`. O(nodes + candidates +
+    pairs of pools that may select one node).
     """
     hostnames: dict[str, set[str]] = defaultdict(set)
     pools: dict[str, Pool] = {}
@@ -106,12 +107,6 @@ def selectors(wants: Sequence[Want]) -> Iterator[tuple[str, LabelSelector]]:
     found = _ByLabels(sorted(pools.values(), key=rank)).found(wants)
     for name in sorted(found):
         yield name, found[name] or LabelSelector(((HOSTNAME, "In", tuple(sorted(hostnames[name]))),), ())
-
-
-MOST_COMPARISONS = 2_000_000
-"""The most compared pairs of selectors; a pool that would need more lists hostnames."""
-MOST_VALUES = 100_000
-"""The most values in the opposites of other selectors; a pool that would need more lists hostnames."""
 
 
 class _ByLabels:
@@ -189,7 +184,7 @@ class _ByLabels:
                 hits = {number for value in values for number in self._by_value.get((key, value), ())}
                 candidates = min(candidates, hits.union(self._without.get(key, ())), key=len)
         self._compared += len(candidates)
-        if self._compared > MOST_COMPARISONS:
+        if self._compared > MOST_COMPARED_SELECTORS:
             self._compared -= len(candidates)
             return None
         expressions = set(mine.selector.expressions)
@@ -203,7 +198,7 @@ class _ByLabels:
                 return None
             expression = expression_of(opposite)
             written += 1 + len(expression[-1])
-            if self._written + written > MOST_VALUES:
+            if self._written + written > MOST_OPPOSITE_VALUES:
                 return None
             expressions.add(expression)
         self._written += written

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from ipamc.model.admission import POLICIES
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Related, Severity, Span, count, error, names, note
-from ipamc.model.dump import SLACK
+from ipamc.model.limits import DUMP_SLACK
 from ipamc.read.rules import DUMP, DUMP_OF_POLICIES
 from ipamc.review.audit import blocks, nodes, programs, routes, three_ways
 from ipamc.review.audit.context import ENDPOINT, POD, Context, Result, Suppressed
@@ -65,7 +65,7 @@ def older_dump(context: Context, changed: str, applied_at: str) -> Iterator[Diag
 def _is_before(one: str, other: str) -> bool:
     try:
         first, second = (datetime.datetime.fromisoformat(text) for text in (one, other))
-        return (second - first).total_seconds() > SLACK
+        return (second - first).total_seconds() > DUMP_SLACK
     except (ValueError, TypeError):
         return False
 

@@ -19,11 +19,12 @@ from ipamc.model.cilium.versions import text as version_text
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Related, and_others, count, error, names, note, warning
 from ipamc.model.evidence import every_block
+from ipamc.model.limits import MOST_PLACES
 from ipamc.model.lock import State
 from ipamc.model.node import CiliumNode, Node
 from ipamc.model.ownership import Ownership, ShownBlocks
 from ipamc.model.plan import ShownBlock
-from ipamc.review.audit.context import LISTED, Cause, Context, Fact, Make, Result, Suppressed, texts
+from ipamc.review.audit.context import Cause, Context, Fact, Make, Result, Suppressed, texts
 from ipamc.review.live.objects import CILIUM_NODE, NODE, POOL
 
 _LINK_LOCAL = tuple(parse_block(text, pods=False) for text in ("169.254.0.0/16", "fe80::/10"))
@@ -43,7 +44,7 @@ def two_nodes_one_block(context: Context, _: Suppressed) -> Iterator[Result]:
     more = f"; {len(pairs):,} pairs: {names(nodes)}" if pairs[1:] else ""
     text = f"nodes {outer.node} and {inner.node} {same} {inner.block}{more}"
     also = []
-    for pair in pairs[:LISTED]:
+    for pair in pairs[:MOST_PLACES]:
         for shown in pair:
             has = f"{shown.node}{', whose Node is gone' if shown.node in gone else ''}: {shown.block}"
             also.append(context.related(shown.node, has))
@@ -83,7 +84,7 @@ def block_of_another(context: Context, suppressed: Suppressed) -> Iterator[Resul
     lock = f"the lock has {line.block} for {line.node}{state}"
     text = f"node {node} has {shown.block}, and {lock}{and_others(nodes)}"
     also = []
-    for each, other in pairs[:LISTED]:
+    for each, other in pairs[:MOST_PLACES]:
         also.append(context.related(each.node, f"{each.node} has {each.block}"))
         also.append(Related(line_at(context.lock, other), f"the lock has it for {other.node}"))
     drain = f"kubectl drain {node} --ignore-daemonsets --delete-emptydir-data"
@@ -149,9 +150,10 @@ def address_of_a_node(context: Context, _: Suppressed) -> Iterator[Result]:
         more = f"; {count(len(found), 'such address', 'such addresses')} in all" if found[1:] else ""
         text = f"node {node.name} has {ip}, which is in {line.block} of {line.node}: a pod may get it{more}"
         also = [
-            Related(line_at(context.lock, each), f"{each.block} of {each.node}") for each in lines[:LISTED]
+            Related(line_at(context.lock, each), f"{each.block} of {each.node}")
+            for each in lines[:MOST_PLACES]
         ]
-        holders = list(dict.fromkeys(each.node for each in lines))[:LISTED]
+        holders = list(dict.fromkeys(each.node for each in lines))[:MOST_PLACES]
         move = f"ipamc lock {context.cluster.name} --renumber {','.join(holders)}"
         way_out = "" if context.cluster.shared_pools else move
         yield Result(error("IPC0914", node.at, text, also=also, help=way_out))
@@ -205,7 +207,7 @@ def wrong_routes(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     owners = {block: seen.name for seen in context.dump.cilium_nodes for block in seen.blocks}
     blocks = sorted(owners)
     also = []
-    for one, other in apart[:LISTED]:
+    for one, other in apart[:MOST_PLACES]:
         used = ""
         if context.cluster.mode is not Mode.KUBERNETES:
             users = {owners[each] for block in one.pod_cidrs for each in blocks_over(blocks, block)}
@@ -243,7 +245,7 @@ def _effect(cluster: Cluster) -> str:
 
 def _announced_from(cluster: Cluster) -> str:
     """Return the object whose blocks Cilium announces by BGP: Node, CiliumNode, or "" for none.
-    In multi-pool mode `pools.allocated` of the CiliumNode is announced (check/network.py).
+    In multi-pool mode `pools.allocated` of the CiliumNode is announced (check/bgp.py).
     """
     version, mode = cluster.cilium, cluster.mode
     if cluster.bgp == "metallb" and can(version, Capability.METALLB) and mode.one_block:

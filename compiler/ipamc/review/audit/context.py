@@ -6,7 +6,6 @@ of `EXPLAINS`, about the same object, and within the blocks that it names.
 
 from __future__ import annotations
 
-import datetime
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
@@ -28,6 +27,7 @@ from ipamc.model.diagnostics import At, Diagnostic, Related, error, note
 from ipamc.model.dump import Dump, SeenEndpoint, SeenObject, SeenPod, Table
 from ipamc.model.evidence import Evidence
 from ipamc.model.follows import followed
+from ipamc.model.limits import MOST_PLACES, YOUNG_POD
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.node import Node
 from ipamc.model.ownership import Ownership, OwnershipRules
@@ -39,9 +39,6 @@ from ipamc.review.live.cilium import Running
 from ipamc.review.live.objects import CILIUM_NODE, NODE
 from ipamc.review.shown_pools import operator_pools
 
-LISTED = 4  # the most nodes or objects of one finding whose places are listed
-YOUNG = 300
-"""Seconds before the end of a dump in which a pod may be newer than kinds that were listed before it."""
 CALICO, POD, ENDPOINT = "calico-node", "Pod", "CiliumEndpoint"
 
 Make = Callable[..., Diagnostic]
@@ -319,11 +316,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _young(self) -> str:
         """The time from which on a pod may be newer than other objects of the dump; "" if unknown."""
-        try:
-            end = datetime.datetime.fromisoformat(self.dump.newest)
-        except ValueError:
-            return ""
-        return f"{end - datetime.timedelta(seconds=YOUNG):%Y-%m-%dT%H:%M:%SZ}"
+        return self.dump.before(YOUNG_POD)
 
     def is_young(self, pod: SeenPod) -> bool:
         """Return whether a pod may have started while the kinds of the dump were listed."""
@@ -366,7 +359,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     def lines_of(self, nodes: Sequence[str]) -> list[Related]:
         """Return the rows of the first nodes of a finding."""
-        return [related for node in nodes[:LISTED] for related in self.line_of(node)]
+        return [related for node in nodes[:MOST_PLACES] for related in self.line_of(node)]
 
     @property
     def apply(self) -> str:
@@ -395,5 +388,5 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 def texts(blocks: Iterable[Block]) -> str:
     """Return the first few blocks as text for a message."""
     every = [str(block) for block in blocks]
-    more = f" and {len(every) - LISTED:,} more" if len(every) > LISTED else ""
-    return ", ".join(every[:LISTED]) + more
+    more = f" and {len(every) - MOST_PLACES:,} more" if len(every) > MOST_PLACES else ""
+    return ", ".join(every[:MOST_PLACES]) + more

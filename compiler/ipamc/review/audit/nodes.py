@@ -15,12 +15,12 @@ from ipamc.model.cilium.operator_list import restart
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Related, and_others, count, error, names, note, several, warning
 from ipamc.model.dump import SeenEndpoint, SeenPod
+from ipamc.model.limits import MOST_PLACES
 from ipamc.model.lock import Line, State
 from ipamc.model.ownership import Ownership
 from ipamc.review.audit.context import (
     CALICO,
     ENDPOINT,
-    LISTED,
     POD,
     Cause,
     Context,
@@ -43,7 +43,7 @@ def ghost_nodes(context: Context, _: Suppressed) -> Iterator[Result]:
     if ghosts:
         first, every = ghosts[0], [node.name for node in ghosts]
         text = several(every, "Node", "without a kubelet, which an apply may have created")
-        listed = [name for name in every[:LISTED] if name in context.inventory]
+        listed = [name for name in every[:MOST_PLACES] if name in context.inventory]
         also = [Related(context.inventory[name].at, f"{name} is listed here") for name in listed]
         gone = f"kubectl delete node {first.name}, and take it out of the inventory"
         finding = warning("IPC0920", first.at, text, also=also, help=f"if no such machine exists: {gone}")
@@ -69,7 +69,7 @@ def created_again(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     wait = f"; without a block: {names(waits)}" if waits else ""
     inventory = f"{node.uid} in the inventory: it was created again"
     text = f"node {node.name} has uid {there.uid}, and {inventory}{and_others(nodes)}{wait}"
-    also = [Related(node.at, f"{node.name} with the old uid") for node, _ in again[:LISTED]]
+    also = [Related(node.at, f"{node.name} with the old uid") for node, _ in again[:MOST_PLACES]]
     causes = [Cause(f"{NODE} {name}", Fact.CREATED_AGAIN) for name in nodes]
     causes += [_no_block(context, name) for name in waits if make is error]
     yield Result(make("IPC0921", there.at, text, also=also, help=context.refresh_and_apply), causes)
@@ -119,7 +119,7 @@ def waiting(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     kinds = " and ".join(f"IPv{family}" for family in families)
     has = f", and the lock has {texts(held)} for it" if held else ""
     text = f"node {name} has no {kinds} block{has}{and_others(nodes)}"
-    also = [related for node in nodes[:LISTED] for related in context.line_of(node, *lacks[node])]
+    also = [related for node in nodes[:MOST_PLACES] for related in context.line_of(node, *lacks[node])]
     finding = error("IPC0922", context.at(name), text, also=also, help=way_out)
     yield Result(finding, [_no_block(context, node) for node in nodes])
 
@@ -161,7 +161,7 @@ def left_but_runs(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         since = f" since {line.since}" if line.since else ""
         blocks = texts(context.blocks_of(name))
         text = f"node {name} runs with {blocks}, which the lock has in quarantine{since}{and_others(nodes)}"
-        rows = [(node, line_at(context.lock, users[node])) for node in nodes[:LISTED]]
+        rows = [(node, line_at(context.lock, users[node])) for node in nodes[:MOST_PLACES]]
         also = [Related(row, f"{node} left the inventory here") for node, row in rows]
         way_out = f"put it back into the inventory: {context.refresh}"
         finding = error("IPC0923", context.at(name), text, also=also, help=way_out)
@@ -210,7 +210,7 @@ def gone(context: Context, _: Suppressed) -> Iterator[Result]:
         routed = [node.name for node in lost if node.name in context.dump.cilium_nodes_by_name]
         more = f"; still routed by its CiliumNode: {names(routed)}" if routed else ""
         which = several([node.name for node in lost], "node", "of the inventory not in the dump")
-        also = [context.related(name, f"CiliumNode {name} is still there") for name in routed[:LISTED]]
+        also = [context.related(name, f"CiliumNode {name} is still there") for name in routed[:MOST_PLACES]]
         also += context.line_of(lost[0].name)
         way_out = f"if it left for good: {context.refresh}"
         finding = warning("IPC0925", lost[0].at, f"{which}{more}", also=also, help=way_out)
@@ -229,7 +229,7 @@ def without_node(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     if left:
         which = [f"{seen.name} ({texts(context.blocks_of(seen.name)) or 'no block'})" for seen in left]
         text = several(which, "CiliumNode", "without a Node, blocks still routed")
-        lines = [line for seen in left[:LISTED] for line in context.lines(seen.name)[:1]]
+        lines = [line for seen in left[:MOST_PLACES] for line in context.lines(seen.name)[:1]]
         rows = [(line, f"the lock has {line.block} of {line.node} ({line.state})") for line in lines]
         also = [Related(line_at(context.lock, line), row) for line, row in rows]
         way_out = f"kubectl delete ciliumnode {left[0].name}"
@@ -259,7 +259,7 @@ def pods_outside(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     which = [f"{_name(item)} ({address_text(*address)})" for item, _, address in outside]
     text = several(which, "pod", f"on {on} with an address outside the blocks of the node")
     also = []
-    for item, name, address in outside[:LISTED]:
+    for item, name, address in outside[:MOST_PLACES]:
         others = (
             other
             for other, blocks in context.shown.items()
@@ -334,7 +334,7 @@ def one_address_twice(context: Context, _: Suppressed) -> Iterator[Result]:
         more = f"; {len(pairs):,} pairs" if pairs[1:] else ""
         both = f"{_name(one)} ({one.node}) and {_name(other)} ({other.node})"
         text = f"pods {both} both have {address_text(*address)}{more}"
-        some = [(pod, address_text(*shared)) for pod, _, shared in pairs[:LISTED]]
+        some = [(pod, address_text(*shared)) for pod, _, shared in pairs[:MOST_PLACES]]
         also = [Related(pod.at, f"{_name(pod)} has {shared}") for pod, shared in some]
         way_out = f"kubectl -n {other.namespace} delete pod {other.name}"
         yield Result(error("IPC0961", other.at, text, also=also, help=way_out))
@@ -362,7 +362,7 @@ def without_endpoint(context: Context, _: Suppressed) -> Iterator[Result]:
     if without:
         first = without[0]
         text = several([*map(_name, without)], "pod", "without a CiliumEndpoint, started before Cilium")
-        also = [Related(pod.at, f"{_name(pod)} on {pod.node}") for pod in without[1:LISTED]]
+        also = [Related(pod.at, f"{_name(pod)} on {pod.node}") for pod in without[1:MOST_PLACES]]
         way_out = f"kubectl -n {first.namespace} delete pod {first.name}"
         yield Result(warning("IPC0962", first.at, text, also=also, help=way_out))
 

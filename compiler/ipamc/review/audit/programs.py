@@ -18,11 +18,12 @@ from ipamc.model.cilium.versions import text as version_text
 from ipamc.model.cluster import Mode, Version
 from ipamc.model.diagnostics import Related, Span, and_others, error, names, note, several, warning
 from ipamc.model.dump import SeenPod
+from ipamc.model.limits import MOST_PLACES
 from ipamc.model.lock import State
 from ipamc.model.node import CiliumNode
 from ipamc.model.wording import shown as quoted
 from ipamc.read.dump.programs import ALLOCATE, CONTROLLER, controller_flags, offering_of, programs_of
-from ipamc.review.audit.context import LISTED, POD, Context, Result, Suppressed
+from ipamc.review.audit.context import POD, Context, Result, Suppressed
 from ipamc.review.live.cilium import IPAM_ARGUMENT, UNKNOWN, Run, differences, judge
 from ipamc.review.live.objects import POOL, cilium_nodes, name_of, node_of
 
@@ -170,7 +171,7 @@ def operator_errors(context: Context, _: Suppressed) -> Iterator[Result]:
         if some := by_severity[severity]:
             first, others = some[0], and_others([each.name for each in some])
             text = f"the operator says of {first.name}: {quoted(first.error)}{others}{more}"
-            also = [Related(each.at, f"{each.name}: {each.error}") for each in some[1:LISTED]]
+            also = [Related(each.at, f"{each.name}: {each.error}") for each in some[1:MOST_PLACES]]
             yield Result(make("IPC0970", first.at, text, also=also, help=way_out))
 
 

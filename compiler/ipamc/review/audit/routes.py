@@ -17,10 +17,11 @@ from ipamc.model.address_sets import aggregated, blocks_over, covers, index_arou
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.diagnostics import Related, Span, and_others, count, error, names, note, warning
 from ipamc.model.dump import Route, Table
+from ipamc.model.limits import MOST_PLACES
 from ipamc.model.lock import Line, State
 from ipamc.model.ownership import Ownership
 from ipamc.model.plan import ShownBlock
-from ipamc.review.audit.context import LISTED, Context, Result, Suppressed, texts
+from ipamc.review.audit.context import Context, Result, Suppressed, texts
 
 _RIGHT = frozenset({Ownership.OWN, Ownership.PENDING, Ownership.ADDRESS, Ownership.FOREIGN})
 """Blocks that a node may announce; also one that it will move to: the next compile settles it."""
@@ -189,7 +190,7 @@ def wrong_next_hop(tables: _Tables) -> Iterator[Result]:
         if not wrong:
             continue
         also = []
-        for each in wrong[:LISTED]:
+        for each in wrong[:MOST_PLACES]:
             holder = each.others[0]
             route, hop = f"{each.route.block} leads to {each.node}", address_text(*_hop(each.route))
             also.append(Related(table.at(each.route), route))
@@ -198,7 +199,7 @@ def wrong_next_hop(tables: _Tables) -> Iterator[Result]:
             if isinstance(holder, Line) and holder in context.lock.written:
                 also.append(Related(line_at(context.lock, holder), f"the lock has {holder.block} for it"))
         first = wrong[0]
-        holders = " and ".join(dict.fromkeys(other.node for other in first.others[:LISTED]))
+        holders = " and ".join(dict.fromkeys(other.node for other in first.others[:MOST_PLACES]))
         leads = "leads to" if first.route.used else "has a path, not chosen, to"
         more = f"; {count(len(wrong), 'route')} to other nodes" if wrong[1:] else ""
         nodes = and_others(list(dict.fromkeys(each.node for each in wrong)))
@@ -232,7 +233,8 @@ def still_announced(tables: _Tables, suppressed: Suppressed) -> Iterator[Result]
             more = f"; {count(len(blocks), 'prefix', 'prefixes')}: {texts(blocks)}" if blocks[1:] else ""
             text = f"{first.route.block} leads to {to}, and {first.nobody}{more}"
             also = [
-                Related(table.at(each.route), f"{each.route.block}: {each.nobody}") for each in some[1:LISTED]
+                Related(table.at(each.route), f"{each.route.block}: {each.nobody}")
+                for each in some[1:MOST_PLACES]
             ]
             also += [context.related(first.node, f"{first.node} has {hop}")] if first.node else []
             which = f"ipamc which {first.route.block}"
@@ -252,7 +254,9 @@ def aggregate_absent(tables: _Tables) -> Iterator[Result]:
                 f"none of {count(len(inside), 'block')} of {count(len(set(nodes)), 'node')} ({names(nodes)})"
             )
             text = f"{blocks} in {prefix} is there, and other blocks are: a filter may lack the prefix{more}"
-            also = [context.related(each.node, f"{each.node} has {each.block}") for each in inside[:LISTED]]
+            also = [
+                context.related(each.node, f"{each.node} has {each.block}") for each in inside[:MOST_PLACES]
+            ]
             filters = f"ipamc show {context.cluster.name} --aggregates"
             way_out = f"compare the filters of the router, and of those that announce to it, with {filters}"
             yield Result(error("IPC0956", Span(table.path), text, also=also, help=way_out))
@@ -277,7 +281,7 @@ def held_missing(tables: _Tables) -> Iterator[Result]:
                 f"; {len(some):,} of {count(len(tables.shown), 'block')}: {texts(blocks)}" if some[1:] else ""
             )
             also = [Related(table.at(caught), f"{caught.block} catches it")] if caught else []
-            for each, _ in some[:LISTED]:
+            for each, _ in some[:MOST_PLACES]:
                 also.append(context.related(each.node, f"{each.node} has {each.block}"))
                 also += context.line_of(each.node, each.block.family)
             command = (

@@ -21,10 +21,11 @@ from ipamc.model.admission import CLUSTER, POLICIES, label_of
 from ipamc.model.cilium.operator_list import AGENT
 from ipamc.model.diagnostics import At, Related, error, names, note, several, warning
 from ipamc.model.dump import SeenNodeConfig, SeenObject, SeenPool
+from ipamc.model.limits import MOST_PLACES, POLICY_NODES_SHOWN
 from ipamc.model.node import CiliumNode, Node
 from ipamc.read.dump.kinds import RenderedValue, read_object
 from ipamc.read.syntax.document import member
-from ipamc.review.audit.context import LISTED, Cause, Context, Fact, Make, Result, Suppressed
+from ipamc.review.audit.context import Cause, Context, Fact, Make, Result, Suppressed
 from ipamc.review.live.apply import unequal
 from ipamc.review.live.objects import (
     CILIUM_NODE,
@@ -199,7 +200,7 @@ def stale(context: Context, objects: Fields, suppressed: Suppressed) -> Iterator
         applied, at = context.applied, context.live[some[0]].at
         also = [
             Related(applied.at(name), f"{name} was applied")
-            for name in some[:LISTED]
+            for name in some[:MOST_PLACES]
             if applied and name in applied.objects
         ]
         yield Result(warning("IPC0944", at, text, also=also, help=f"{context.apply} --prune"))
@@ -223,7 +224,7 @@ def foreign(context: Context, objects: Fields, _: Suppressed) -> Iterator[Result
         groups.setdefault(why, []).append(name)
     for (make, what), some in groups.items():
         text = f"foreign: {several(some, _kind_of(some), what)}"
-        also = [Related(context.live[name].at, name) for name in some[1:LISTED]]
+        also = [Related(context.live[name].at, name) for name in some[1:MOST_PLACES]]
         kind, *namespace, short = some[0].split(" ")
         typed = " ".join([kind.lower(), short, *(["-n", *namespace] if namespace else [])])
         way_out = f"find out who made it; if nobody needs it: kubectl delete {typed}"
@@ -283,17 +284,13 @@ def _values(context: Context, some: Sequence[str], fields: Fields, words: str = 
         git = read_object(document)
         there, wanted = texts_of(live, git), texts_of(git, git)
         if isinstance(live, SeenObject) and (rows := _rows(rows_of(live.value), rows_of(document))):
-            value = names(rows, limit=ROWS)
-        elif there == wanted or len(there) + len(wanted) > LISTED:
+            value = names(rows, limit=POLICY_NODES_SHOWN)
+        elif there == wanted or len(there) + len(wanted) > MOST_PLACES:
             value = fields[name][0].rpartition(".")[2]
         else:
             value = f"{' '.join(there) or 'nothing'} in place of {' '.join(wanted) or 'nothing'}"
         values.append(f"{_short_name(name)} ({value})")
     return f"{paths} of {several(values, _kind_of(some), words)}"
-
-
-ROWS = 20
-"""The most nodes that are listed for a policy."""
 
 
 def _rows(live: Mapping[str, str], git: Mapping[str, str]) -> list[str]:
@@ -311,7 +308,7 @@ def _first_place(context: Context, objects: Sequence[str] | Fields) -> At:
 
 
 def _git_places(context: Context, objects: Sequence[str]) -> list[Related]:
-    return [Related(context.git.at(name), f"{name} in git") for name in objects[:LISTED]]
+    return [Related(context.git.at(name), f"{name} in git") for name in objects[:MOST_PLACES]]
 
 
 def _repair(context: Context, kind: str, name: str) -> str:

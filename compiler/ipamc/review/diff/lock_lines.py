@@ -21,12 +21,12 @@ from ipamc.model.cidr import Block
 from ipamc.model.cluster import Pool, Scheme
 from ipamc.model.diagnostics import names
 from ipamc.model.evidence import Evidence
+from ipamc.model.limits import NODES_IN_COMMAND
 from ipamc.model.lock import Key, Line, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import Origin, Plan, Want
 from ipamc.model.pool_words import terms
-
-_MOST = 20  # Nodes that a command names
+from ipamc.review.diff.node_counts import Counts, count_nodes
 
 
 class AddedBlock(Struct, frozen=True, kw_only=True):
@@ -54,20 +54,6 @@ class Renumber(Struct, frozen=True, kw_only=True):
     why: str
     moves: bool = False
     """The renumber is completed in the lock, but the node runs and no object shows its new blocks yet."""
-
-
-class Counts(Struct, frozen=True, kw_only=True):
-    """Numbers of nodes."""
-
-    renumbered: int = 0  # their blocks change, now or later
-    added: int = 0  # nodes with a new block that are neither renumbered nor renamed
-    left: int = 0
-    """They held a block at the base and hold none now; not renamed nodes or those whose line vanished."""
-    vanished: int = 0
-    unchanged: int = 0  # they hold the same blocks as at the base
-    renamed: int = 0  # they have the blocks of a node of another name
-    followed: int = 0  # they lost blocks where their address, or Cilium's operator, decides
-    released: int = 0  # they lost blocks in quarantine before it was over
 
 
 class LineChanges(Struct, frozen=True, kw_only=True):
@@ -161,28 +147,7 @@ def compare_lines(
         completed=tuple(comparison.completed()),
         changes_hands=change.changes_hands or bool(change.moving),
     )
-    return replace(found, counts=_counts(found, change, plan))
-
-
-def _counts(lines: LineChanges, change: LockChange, plan: Plan) -> Counts:
-    present, renamed = set(plan.held), {each.line.node for each in lines.of(Verdict.RENAMED)}
-    new = {block.line.node for block in lines.added} - change.moving - renamed
-    vanished = {each.line.node for each in lines.vanished}
-    lost = {each.lost.node for each in change.lines if each.lost and each.verdict is not Verdict.RENAMED}
-    followed, released = (
-        {each.before.node for each in lines.of(verdict) if each.before}
-        for verdict in (Verdict.FOLLOWED, Verdict.ENDED_EARLY)
-    )
-    return Counts(
-        renumbered=len(change.moving),
-        renamed=len(renamed),
-        followed=len(followed),
-        released=len(released - vanished),
-        added=len(new),
-        left=len(lost - present - vanished),
-        vanished=len(vanished),
-        unchanged=len(present - change.moving - new - renamed),
-    )
+    return replace(found, counts=count_nodes(found, change, plan))
 
 
 class _Comparison:
@@ -379,6 +344,6 @@ def _move(cluster: Scheme, lines: list[Line], movable: Collection[Line], whole: 
         scopes = [str(line.block) for line in mine]
     else:
         scopes = [line.node for line in mine]
-    more = f" and {len(scopes) - _MOST:,} more" if len(scopes) > _MOST else ""
-    flags = " ".join(f"--renumber {scope}" for scope in scopes[:_MOST])
+    more = f" and {len(scopes) - NODES_IN_COMMAND:,} more" if len(scopes) > NODES_IN_COMMAND else ""
+    flags = " ".join(f"--renumber {scope}" for scope in scopes[:NODES_IN_COMMAND])
     return f"ipamc lock {cluster.name} {flags}{more}"

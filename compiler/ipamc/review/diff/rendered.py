@@ -21,6 +21,7 @@ from ipamc.model.admission import POLICIES
 from ipamc.model.cilium.operator_list import restart
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import names
+from ipamc.model.limits import NODES_SHOWN
 from ipamc.model.lock import Line
 from ipamc.model.node import HOSTNAME, Node
 from ipamc.model.plan import Want
@@ -140,7 +141,8 @@ class Leaving(Struct, frozen=True, kw_only=True):
         """A sentence with the objects' names, the effect if they stay, and the command that removes them."""
         does = self.stays.value
         if len(self.names) > 1:
-            which, them = f"{len(self.names):,} of kind {self.kind} ({names(self.names, _NAMED)})", "them"
+            which = f"{len(self.names):,} of kind {self.kind} ({names(self.names, NODES_SHOWN)})"
+            them = "them"
             does = f"each {does.removeprefix('it ')}" if does.startswith("it ") else does
         else:
             which, them = f"{self.kind} {self.names[0]}", "it"
@@ -181,8 +183,6 @@ _OPERATOR_ONLY = re.compile(r"cluster-pool-|auto-create-cilium-pod-ip-pools$|cil
 _AGENTS_ONLY = re.compile(r"annotate-k8s-node$|.*masq|ipv[46]-native-routing-cidr$").match
 _CONFIGS = "nodeconfigs.yaml"
 
-_NAMED = 20  # the most nodes that a sentence names
-
 
 class Restart(Struct, frozen=True, kw_only=True):
     """A program that must restart."""
@@ -196,7 +196,7 @@ class Restart(Struct, frozen=True, kw_only=True):
     def sentence(self) -> str:
         """A sentence with the program that restarts, the reason, and the command."""
         all_of = "the operator" if self.who == "operator" else self.who
-        who = f"the agents of {names(self.nodes, _NAMED)}" if self.nodes else all_of
+        who = f"the agents of {names(self.nodes, NODES_SHOWN)}" if self.nodes else all_of
         if self.how.startswith("kubectl "):
             return f"{who} must be restarted, because {self.why}: {self.how}"
         return f"{who} {self.how}: {self.why}"

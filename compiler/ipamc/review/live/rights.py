@@ -89,6 +89,9 @@ def dumped(job: str, namespace: str) -> Iterator[Listed]:
     """Yield what a dump for `refresh` or `audit` contains, in this order; `namespace` is Cilium's."""
     yield Listed(group="", resource="nodes")
     yield Listed(group=CILIUM, resource="ciliumnodes")
+    # Which nodes run Cilium. An older role for a refresh may not read it.
+    may = job == "refresh"
+    yield Listed(group="apps", resource="daemonsets", namespace=namespace, name=AGENT, optional=may)
     if job == "audit":
         yield Listed(group="", resource="configmaps", namespace=namespace, name=CONFIG)
         yield Listed(group=CILIUM, resource="ciliumpodippools")
@@ -97,7 +100,6 @@ def dumped(job: str, namespace: str) -> Iterator[Listed]:
         yield Listed(group="", resource="pods")
         yield Listed(group="", resource="configmaps", namespace="kube-system", name=KUBEADM)
         yield Listed(group="apps", resource="deployments", namespace=namespace, name=OPERATOR)
-        yield Listed(group="apps", resource="daemonsets", namespace=namespace, name=AGENT)
         for resource in POLICIES.values():
             yield Listed(group=ADMISSION, resource=resource, optional=True)
 

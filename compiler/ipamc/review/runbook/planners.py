@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ipamc.lock.file_rules import keeps_blocks
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.support import LAST, READ_AT, TABLE, Row
 from ipamc.model.cluster import Cluster, Dialect, Mode, Pool, Version
+from ipamc.model.dump import Dump
 from ipamc.model.follows import following
+from ipamc.model.limits import NODES_IN_CHECK
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.masquerade import native_limit
 from ipamc.model.plan import Plan
+from ipamc.model.without_cilium import without_cilium
 from ipamc.read.node_names import less
 from ipamc.review.runbook.site import Site, in_order
-from ipamc.review.runbook.steps import FEW, Runbook, Split, waves
+from ipamc.review.runbook.steps import Runbook, Split, waves
 
 Blocks = Mapping[str, Sequence[Line]]  # lines by node
 
@@ -48,7 +51,7 @@ def renumber(
     """
     pending, one = pending_of(plan), plan.cluster.mode.one_block
     moves = []
-    for node, lines in sorted(pending.items()) if len(pending) <= FEW else ():
+    for node, lines in sorted(pending.items()) if len(pending) <= NODES_IN_CHECK else ():
         keys = {line.key(one_block=one) for line in lines}
         old = [line for line in plan.held.get(node, ()) if line.key(one_block=one) in keys]
         moves.append((node, *(", ".join(str(line.block) for line in some) for some in (old, lines))))
@@ -146,9 +149,16 @@ def dual_stack(plan: Plan, site: Site, split: Split, family: int, *, begun: bool
     return site.runbook("dual-stack", values)
 
 
+def _moving_to_cilium(cluster: Cluster) -> Iterator[str]:
+    """Yield the nodes that may run Cilium: others may be in an inventory that an older version wrote."""
+    dump = Dump(files=(), nodes=cluster.nodes, cilium_nodes=cluster.cilium_nodes)
+    without = without_cilium(dump) if cluster.runs_on is None else ()  # an inventory has few labels
+    return (node.name for node in cluster.nodes if node.name not in without)
+
+
 def calico(plan: Plan, site: Site, split: Split) -> Runbook:
     """Return the steps by which each node keeps its blocks. `plan` holds them, from `ipamc import`."""
-    nodes = [node.name for node in plan.cluster.nodes if plan.held.get(node.name)]
+    nodes = [node for node in _moving_to_cilium(plan.cluster) if plan.held.get(node)]
     reserved = {node: ",".join(str(line.block) for line in plan.held[node]) for node in nodes}
     values = {"total": len(nodes), "waves": waves(plan.cluster, nodes, split), "blocks": plan.held}
     return site.runbook("calico", {**values, "reserved": reserved})
@@ -156,7 +166,8 @@ def calico(plan: Plan, site: Site, split: Split) -> Runbook:
 
 def calico_distinct(plan: Plan, site: Site, split: Split) -> Runbook:
     """Return the steps of Cilium's own guide, with a range that Calico does not have."""
-    nodes = running_nodes(plan.cluster)
+    running = set(running_nodes(plan.cluster))
+    nodes = [node for node in _moving_to_cilium(plan.cluster) if node in running]
     values = {"total": len(nodes), "waves": waves(plan.cluster, nodes, split)}
     return site.runbook("calico", values, "calico-distinct")
 

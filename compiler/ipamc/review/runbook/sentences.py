@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import names
+from ipamc.model.limits import COMMANDS_IN_LINE
 from ipamc.model.lock import Lock, State
 from ipamc.model.plan import Plan
 from ipamc.review.runbook.planners import mode_under_way
@@ -13,7 +14,6 @@ from ipamc.review.runbook.site import Site
 from ipamc.review.runbook.steps import Split, Step, Where
 
 KINDS = frozenset({"Node", "Nodes", "Cilium", "Calico"})  # first words that keep their capital letter
-LONGEST = 220  # the most characters of commands in a line; longer ones are only in the runbook
 Templates = Mapping[str, str]  # the texts of `templates/runbooks/` by file name
 
 
@@ -27,7 +27,7 @@ def sentence(step: Step) -> str:
     if step.edit:
         said += f" ({'; '.join(line.strip() for line in step.edit.splitlines() if line.strip()[-1:] != ':')})"
     line = step.check.command if step.check and not step.commands else _commands(step)
-    if line and len(line) <= LONGEST:
+    if line and len(line) <= COMMANDS_IN_LINE:
         said += f": {line}"
     condition = f"; only if {step.only_if}" if step.only_if else ""
     return f"{said}{condition}{f'; {step.why}' if step.why else ''}"

@@ -17,12 +17,13 @@ from msgspec import Struct
 from ipamc.model.cilium.support import READ_AT
 from ipamc.model.cilium.versions import pod_cidr_annotation
 from ipamc.model.cluster import Cluster, Mode
+from ipamc.model.limits import NODES_IN_CHECK
 from ipamc.model.lock import Line
 from ipamc.model.node import Node
 from ipamc.model.plan import Plan, pod_cidrs
 from ipamc.render.targets.cilium_node import Allocated, allocated
 from ipamc.render.targets.context import texts
-from ipamc.review.runbook.steps import FEW, Runbook, runbook
+from ipamc.review.runbook.steps import Runbook, runbook
 
 WELL_KNOWN = {
     "kubernetes.io/hostname",
@@ -53,7 +54,7 @@ class Site(Struct, frozen=True, dict=True):
 
     def runbook(self, change: str, values: Mapping[str, object], template: str = "") -> Runbook:
         """Return the runbook of a change. `template` is its file without suffix, if it has another name."""
-        common = {"cluster": self.cluster, "site": self, "FEW": FEW}
+        common = {"cluster": self.cluster, "site": self, "FEW": NODES_IN_CHECK}
         name, every = template or change, {**common, **values}
         return runbook(self.templates, name, self.cluster.name, change, every, loops=self.loops)
 

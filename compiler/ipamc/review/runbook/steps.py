@@ -28,6 +28,7 @@ from msgspec import Struct
 
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import count, names
+from ipamc.model.limits import NODES_WITHOUT_LOOP
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -100,8 +101,6 @@ class Runbook(Struct, frozen=True, kw_only=True):
     way_back: str = ""  # how the whole change is undone
 
 
-MANY = 12  # a phase with more nodes may have loops
-FEW = 25  # the most nodes whose blocks a check lists; for more, the audit is the check
 SHORT = {
     "zone": "topology.kubernetes.io/zone",
     "region": "topology.kubernetes.io/region",
@@ -207,7 +206,7 @@ class _Made:
         """Append a phase. `waves` have names and nodes; `caller` gets the nodes of each, its number, and
         whether it is the last one, and appends its steps. Without `waves` the steps come next.
         """
-        many = self.loops and sum(len(nodes) for _, nodes in waves) > MANY
+        many = self.loops and sum(len(nodes) for _, nodes in waves) > NODES_WITHOUT_LOOP
         self.nodes, file = (), f"wave-{chr(ord('a') + len(self.phases))}-{WAVE}.txt" if many else ""
         made: list[tuple[str, tuple[str, ...], list[Step]]] = []
         self.phases.append((title, _prose(file), made))

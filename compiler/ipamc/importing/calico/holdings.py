@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ipamc.importing.calico import calico_rules as rules
 from ipamc.importing.calico.calico_rules import Borrowed, Claim
-from ipamc.model.address_sets import blocks_over, overlaps
+from ipamc.model.address_sets import blocks_over, index_around, overlaps
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump, SeenAffinity, SeenBlock
@@ -27,13 +27,15 @@ class Holdings(Struct, frozen=True, kw_only=True):
 
     claims: tuple[Claim, ...]  # of nodes that exist, by address
     reserved: tuple[Block, ...]
-    """Blocks in use whose node is gone or released them, and blocks that are being released."""
+    """Blocks in use whose node is gone or released them, blocks that are being released, and `asked`."""
+    asked: tuple[Claim, ...]  # blocks of pools that pods ask for: nodes keep none
     findings: tuple[Diagnostic, ...]
 
 
-def holdings(dump: Dump, outside: Sequence[Block]) -> Holdings:
+def holdings(dump: Dump, outside: Sequence[Block], on_request: Sequence[Block] = ()) -> Holdings:
     """Return the blocks of each node. O(n log n) in the blocks, affinities and addresses in use.
     `outside` are disjoint ranges of tunnels and load balancers, by address: their blocks do not count.
+    `on_request` are those of pools that pods ask for.
     """
     real = [each for each in dump.calico_blocks if not each.virtual and not blocks_over(outside, each.block)]
     alive = [block for block in real if block.used or not block.deleted]
@@ -51,7 +53,8 @@ def holdings(dump: Dump, outside: Sequence[Block]) -> Holdings:
     claims += _of_affinities(alive, affinities, found)
     found += _nested(alive, claims)
     known = [claim for claim in claims if claim.node in dump.nodes_by_name]
-    gone = [claim for claim in claims if claim.node not in dump.nodes_by_name]
+    apart = {node.name for node in dump.apart}  # what these have is reserved as of another network
+    gone = [claim for claim in claims if claim.node not in dump.nodes_by_name and claim.node not in apart]
     used = {block.block: block for block in alive if block.used}
     if gone:
         found += rules.without_node(gone, used, every=not known)
@@ -67,7 +70,10 @@ def holdings(dump: Dump, outside: Sequence[Block]) -> Holdings:
     if leaving:
         found.append(rules.being_released([each for _, each in sorted(leaving.items())]))
         kept += leaving
-    return Holdings(claims=tuple(known), reserved=tuple(sorted(set(kept))), findings=tuple(found))
+    asked = [claim for claim in known if index_around(on_request, claim.block) is not None]
+    own = [claim for claim in known if index_around(on_request, claim.block) is None]
+    reserved = sorted({*kept, *(claim.block for claim in asked)})
+    return Holdings(claims=tuple(own), reserved=tuple(reserved), asked=tuple(asked), findings=tuple(found))
 
 
 def _is_leaving(affinity: SeenAffinity) -> bool:
