@@ -459,6 +459,44 @@ def test_a_node_that_waits_as_at_the_import_is_no_problem(home: Home) -> None:
     )
 
 
+def test_an_audit_after_an_import_calls_nothing_missing_that_nobody_applied(home: Home) -> None:
+    """The CiliumNodeConfig of the pool is in git alone; the cluster has one of somebody else."""
+    theirs = {
+        "apiVersion": "cilium.io/v2",
+        "kind": "CiliumNodeConfig",
+        "metadata": {"name": "theirs", "namespace": "kube-system"},
+        "spec": {"nodeSelector": {}, "defaults": {"ipam-default-ip-pool": "blue"}},
+    }
+    blocks = (
+        dumps.cilium_node(f"n{number}", allocated={"blue": [f"10.0.{number}.0/24"]}) for number in (1, 2)
+    )
+    pool = dumps.pool("blue", mask=24, cidrs=["10.0.0.0/16"])
+    config = dumps.config_map(ipam="multi-pool", enable_ipv4="true")
+    home.dump("dump.json", dumps.node("n1"), dumps.node("n2"), *blocks, pool, config, theirs)
+    home.run("import", "lab", "dump.json", "--cilium-version", "1.18")
+    home.git("init", "--quiet")
+    home.git("add", ".")
+    home.git("commit", "--quiet", "--message=x", when="2026-11-22T08:00:00Z")
+    said = home.run("audit", "lab", "dump.json", code=1)
+    assert "note[IPC0940]: pending: 1 CiliumNodeConfig not applied yet" in said
+    assert "IPC0943]" not in said
+
+
+@pytest.mark.parametrize("mode", ["multi-pool", "crd", "cluster-pool"])
+def test_an_audit_takes_no_address_of_eni_mode_for_a_block(home: Home, mode: str) -> None:
+    """CiliumNodes of 1.20 have `pools.allocated` in ENI mode, too: `ipam` tells."""
+    ips = ["172.31.0.4/32", "172.31.0.16/28"]
+    seen = dumps.cilium_node("n1", allocated={"default": ips}, addresses=["172.31.0.4"])
+    config = dumps.config_map(ipam="eni", enable_ipv4="true")
+    home.dump("dump.json", dumps.node("n1", ip="172.31.0.9"), seen, config)
+    assert "IPC0811" in home.run("import", "lab", "dump.json", code=1)
+    said = home.run("import", "lab", "dump.json", "--mode", mode, "--cilium-version", "1.20")
+    assert "10.0.0.0/16 is a proposal" in said
+    said = home.run("audit", "lab", "dump.json", code=1)
+    assert "error[IPC0930]: cilium-config has ipam: eni" in said
+    assert not [code for code in ("IPC0911", "IPC0912", "IPC0941", "IPC0943") if f"{code}]" in said]
+
+
 def test_a_refresh_counts_nodes(home: Home) -> None:
     home.run("import", "lab", "dump.json")
     home.dump(

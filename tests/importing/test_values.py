@@ -107,6 +107,20 @@ def test_a_key_that_cannot_be_read_is_a_finding(key: str) -> None:
     assert any("zonk" in each.message and has_a_place(each) for each in found)
 
 
+@pytest.mark.parametrize("more", [{}, {"tunnel": "vxlan"}], ids=["alone", "beside the older key"])
+def test_a_routing_mode_that_a_cluster_has_not_is_named_and_not_written(more: dict[str, str]) -> None:
+    """Hybrid routing (cilium/cilium#45001): nobody has to correct it."""
+    files, found = brought(*NODES, *BLOCKS, dumps.config_map(**POOL, **more, routing_mode="hybrid"))
+    (one,) = [each for each in found if each.code == "IPC0805"]
+    assert one.message == (
+        "cilium-config has routing-mode: hybrid, which ipamc does not know (cilium/cilium#45001): "
+        "routingMode is not written, so its rules are not checked"
+    )
+    assert (one.severity.word, one.help) == ("note", "")
+    assert has_a_place(one)
+    assert "routingMode" not in files["cluster.yaml"]
+
+
 @pytest.mark.parametrize("key", MULTI)
 def test_a_key_of_multi_pool_mode_that_cannot_be_read_is_a_finding(key: str) -> None:
     objects = [*NODES, dumps.pool("default", mask=24, cidrs=["10.1.0.0/16"])]

@@ -110,7 +110,7 @@ def test_equal_values(one: str, other: str, same: bool) -> None:  # noqa: FBT001
         ("enable-ipv4", "True", ""),
         ("enable-ipv4", "yes", "which is not 1, t"),
         ("enable-policy", "default", ""),
-        ("routing-mode", "Native", "which is not native or tunnel"),
+        ("routing-mode", "Native", "which is not native, tunnel or hybrid"),
         ("cluster-pool-ipv4-mask-size", "33", "which is no prefix length"),
         ("node-cidr-mask-size-ipv6", "64", ""),
         ("node-cidr-mask-size", "x", "which is no prefix length"),

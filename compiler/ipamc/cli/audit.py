@@ -82,6 +82,7 @@ def audited(
     Raises Refused, EnvironmentFailure, OSError.
     """
     from ipamc.check.selection import left_out
+    from ipamc.importing.facts import with_kept
     from ipamc.model.gc_pause import paused_collector
     from ipamc.model.without_cilium import with_cilium, without_cilium
     from ipamc.read.locate import locate
@@ -99,7 +100,7 @@ def audited(
         scene = Context(
             cluster=sides.cluster,
             lock=sides.lock,
-            dump=dump,
+            dump=with_kept(dump, sides.cluster.mode),
             git=sides.git,
             applied=sides.applied,
             routers=load_routes(routes, files),

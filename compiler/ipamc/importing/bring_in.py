@@ -16,7 +16,7 @@ from ipamc.importing.cilium import about_nodes, draft_of
 from ipamc.importing.clustercidr import draft as draft_of_cluster_cidrs
 from ipamc.importing.clustercidr import is_cluster_cidr
 from ipamc.importing.draft import Draft, PoolRange
-from ipamc.importing.facts import Facts, account, facts_of
+from ipamc.importing.facts import Facts, account, facts_of, with_kept
 from ipamc.importing.files import (
     BGP,
     CILIUM_NODES,
@@ -74,6 +74,7 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
     version = rules.version_unknown(dump.at, images=facts.nameless, nodes_alone=dump.kinds <= {"Node"})
     if unknown := list(_unknown(dump, facts, options)):
         raise Refused((*log.diagnostics, *unknown, *([] if cilium or facts.config_at else [version])))
+    dump = with_kept(dump, options.mode or Mode.MULTI_POOL)
     draft = drafted(dump, facts, options)
     provider = facts.managed if draft.mode is Mode.KUBERNETES else None
     provider = provider if provider and provider.sets_pod_cidrs else None

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from msgspec.structs import replace
 
 from ipamc.importing import import_rules as rules
 from ipamc.importing.draft import Blocks, Draft, DraftPool, ranges_around, usual_size
-from ipamc.importing.facts import Facts, askers
-from ipamc.model.address_sets import index_around, outermost
-from ipamc.model.cidr import BITS, Block
+from ipamc.importing.facts import Facts, askers, keeps
+from ipamc.model.address_sets import PRIVATE, blocks_over, index_around, outermost, subtract
+from ipamc.model.cidr import BITS, Block, parse_block, single
 from ipamc.model.cilium.flags import parse_cidrs, parse_size
 from ipamc.model.cluster import Mode, OperatorRole
 from ipamc.model.diagnostics import Diagnostic
@@ -30,19 +31,23 @@ _DEFAULT_POOL_KEY = "ipam-default-ip-pool"
 _AUTO_CREATE = "auto-create-cilium-pod-ip-pools"
 MASK = {4: 24, 6: 112}
 """Cilium's default prefix lengths of blocks in cluster-pool mode (operator flags, 1.12 to 1.20)."""
+_NETWORK = {4: 16, 6: 64}  # around what the dump names: a VPC of AWS is no larger
+_LOCAL = parse_block("fd00::/8")
 _NODE_MASK = {4: 24, 6: 64}  # kube-controller-manager's (cmd/kube-controller-manager/app/core.go)
 
 
 def draft_of(dump: Dump, facts: Facts, mode: Mode, operator: OperatorRole) -> Draft:
     """Return the cluster that a dump shows, in one of Cilium's modes. O(n log n)."""
     draft = _BY_MODE[mode](dump, facts, facts.families(dump))
+    if not keeps(dump, mode):
+        draft = _proposed(dump, facts, draft)
     if mode is not Mode.CLUSTER_POOL:
         return draft
     if operator == "adopt":  # the operator keeps its ranges
         pools = [replace(pool, unlisted=True) for pool in draft.pools if pool.name != OUTSIDE]
         spec = {"unpooled": "hold", "unmatchedNodes": "skip"}
         return replace(draft, pools=tuple(pools), ipam={"operator": "adopt"}, spec=spec)
-    if facts.config_at and not facts.bystander:
+    if facts.config_at and not (facts.bystander or draft.fresh):
         return replace(draft, decisions=(*draft.decisions, rules.operator_allocates(facts.config_at)))
     return draft
 
@@ -116,6 +121,31 @@ def _one_block(
         why = "blocks outside the configured ranges; no new ones"
         pools.append(replace(_pool(OUTSIDE, strangers, sizes), disabled=True, comment=why))
     return replace(shell, pools=tuple(pools), decisions=tuple(decisions))
+
+
+def _proposed(dump: Dump, facts: Facts, draft: Draft) -> Draft:
+    """Return a draft of a cluster that keeps no blocks, with a pool to start from where it has none.
+    The ranges in cilium-config are those of the mode that runs.
+    """
+    if draft.pools and draft.mode is not Mode.CLUSTER_POOL:
+        return replace(draft, fresh=True)
+    sizes = {family: MASK[family] for family in draft.families}
+    least = max(8, (2 * len(dump.nodes) - 1).bit_length())  # two blocks a node
+    ranges = [block for family, size in sizes.items() for block in _free(dump, facts, family, size - least)]
+    said = [rules.ranges_derived(facts.config_at or dump.at, ranges, facts.mode)] if ranges else []
+    pools = [replace(_pool(_DEFAULT, ranges, sizes), comment="a proposal of ipamc import")] if ranges else []
+    return replace(draft, fresh=True, pools=tuple(pools), decisions=tuple(said))
+
+
+def _free(dump: Dump, facts: Facts, family: int, prefix: int) -> Iterator[Block]:
+    """Yield the lowest private range apart from all of a dump; of IPv6 a local one (RFC 4193)."""
+    pods = (single(ip) for pod in dump.pods for ip in pod.addresses)
+    named = (block for scalar in dump.scalars for block in scalar.blocks if block.prefix)  # 0: any address
+    known = (*pods, *named, *(item.block for item in facts.excluded))
+    busy = outermost(block.widened(min(block.prefix, _NETWORK[block.family])) for block in known)
+    areas = [area for area in (*PRIVATE, _LOCAL) if area.family == family]
+    holes = (hole for area in areas for hole in subtract(area, blocks_over(busy, area)))
+    yield from islice((Block(family, hole.first, prefix) for hole in holes if hole.prefix <= prefix), 1)
 
 
 def _pool(name: str, ranges: Iterable[Block], masks: Mapping[int, int]) -> DraftPool:

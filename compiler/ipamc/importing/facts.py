@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.importing import import_rules as rules
 from ipamc.importing.draft import DraftRange, PoolRange
@@ -24,9 +25,9 @@ from ipamc.model.cidr import (
     parse_block,
     read_blocks,
 )
-from ipamc.model.cilium.flags import arguments, is_true, operator_keys, parse_cidrs, parse_size
+from ipamc.model.cilium.flags import HYBRID, arguments, is_true, operator_keys, parse_cidrs, parse_size
 from ipamc.model.cilium.operator_list import CONFIG
-from ipamc.model.cluster import Bgp, ManagedBy, RoutingMode, Version
+from ipamc.model.cluster import Bgp, ManagedBy, Mode, RoutingMode, Version
 from ipamc.model.diagnostics import Diagnostic, Span
 from ipamc.model.dump import Dump, Scalar, SeenObject
 from ipamc.model.evidence import every_block
@@ -91,8 +92,10 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def routing_mode(self) -> RoutingMode | None:
-        """Return `routing-mode`; before 1.14 from `tunnel`."""
+        """Return `routing-mode`; before 1.14 from `tunnel`. None also for a mode that no Cluster has."""
         mode, tunnel = self.config.get("routing-mode", ""), self.config.get("tunnel", "")
+        if mode == HYBRID:
+            return None
         if mode == "native" or (not mode and tunnel == "disabled"):
             return "native"
         return "tunnel" if mode == "tunnel" or tunnel not in {"", "disabled"} else None
@@ -233,6 +236,26 @@ def _apart(dump: Dump, calico: Iterable[tuple[str, Block]]) -> Iterator[DraftRan
     for name, block in found:
         why, at = f"node {name}, which runs no Cilium", apart[name].at
         yield DraftRange(block=block, why=why, at=at, kind="Node without Cilium")
+
+
+def keeps(dump: Dump, mode: Mode) -> bool:
+    """Return whether a cluster of `mode` keeps blocks of the IPAM mode that runs, if that is known.
+    Of modes that ipamc does not have only the podCIDRs of `cluster-pool-v2beta` (1.12 to 1.14) are kept.
+    """
+    config = dump.other("ConfigMap", CONFIG)
+    ipam = {**texts_of(value_at(config, "data")), **agent_flags(dump)}.get("ipam", "") if config else ""
+    return ipam in {"", *Mode} or (ipam == "cluster-pool-v2beta" and mode.one_block)
+
+
+def with_kept(dump: Dump, mode: Mode) -> Dump:
+    """Return a dump whose CiliumNodes show no blocks if a cluster of `mode` keeps none.
+    Their fields do not tell: in ENI mode of 1.20 `pools.allocated` has /32 and /28 of subnets, in a pool that
+    is no object (cilium/cilium#45110, #45154).
+    """
+    if keeps(dump, mode):
+        return dump
+    seen = [replace(each, blocks=(), allocated=(), addresses=()) for each in dump.cilium_nodes]
+    return replace(dump, cilium_nodes=tuple(seen))
 
 
 class Account(Struct, frozen=True, kw_only=True):

@@ -79,11 +79,16 @@ def outside_ranges(at: At, blocks: Sequence[Block], nodes: Sequence[str], pool: 
     return warning("IPC0814", at, text, help=way_out)
 
 
-def ranges_derived(at: At, ranges: Sequence[Block]) -> Diagnostic:
+def ranges_derived(at: At, ranges: Sequence[Block], ipam: str = "") -> Diagnostic:
     """IPC0815: the ranges of pools are known."""
     derived = listing(map(str, ranges))
     text = f"no flag and no pool has the ranges: these are derived from the blocks in use: {derived}"
-    return warning("IPC0815", at, text, help="write the ranges that are planned into ippools.yaml")
+    way_out = "write the ranges that are planned into ippools.yaml"
+    if ipam:  # the mode that runs, of which no block is kept
+        text = f"nodes keep no block of ipam: {shown(ipam)}, and no pool has ranges: {derived} is a proposal"
+        text += ", which overlaps nothing in the dump"
+        way_out += ", remove ipam.lock and rendered/, and compile, before anything is applied"
+    return warning("IPC0815", at, text, help=way_out)
 
 
 def operator_allocates(at: At) -> Diagnostic:

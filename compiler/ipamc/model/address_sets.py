@@ -12,13 +12,15 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from ipamc.model.cidr import BITS, Block
+from ipamc.model.cidr import BITS, Block, parse_block
 from ipamc.model.lock import Line
 
 T = TypeVar("T")
 
 by_block = operator.attrgetter("block")
 """The order of lines in a lock, for `sorted` and `bisect`."""
+PRIVATE = tuple(map(parse_block, ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16")))
+"""RFC 1918, and RFC 6598, which many use for pods."""
 
 
 def shared(block: Block, other: Block) -> Block:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
 
 from ipamc.model.cidr import CidrError
@@ -376,10 +376,12 @@ def wrong_object(at: Span, what: str, problem: str) -> Diagnostic:
     return error("IPC0804", at, f"{what}: {problem}", help=f"use what {DUMP} prints, unchanged")
 
 
-def unreadable(at: At, what: str, odd: Sequence[object], way_out: str = "") -> Diagnostic:
+def unreadable(
+    at: At, what: str, odd: Sequence[object], way_out: str = "", *, make: Callable[..., Diagnostic] = warning
+) -> Diagnostic:
     """IPC0805: CIDRs, addresses and flags of objects can be read."""
     more = f" and {len(odd) - 3} more" if len(odd) > 3 else ""
-    return warning("IPC0805", at, f"{what} has {', '.join(map(str, odd[:3]))}{more}", help=way_out)
+    return make("IPC0805", at, f"{what} has {', '.join(map(str, odd[:3]))}{more}", help=way_out)
 
 
 def no_nodes(at: Span, kinds: list[str]) -> Diagnostic:

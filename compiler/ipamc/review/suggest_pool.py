@@ -31,7 +31,7 @@ from itertools import chain
 from msgspec import Struct
 
 from ipamc.lock.file import load
-from ipamc.model.address_sets import aggregated, blocks_over, index_around, outermost, without
+from ipamc.model.address_sets import PRIVATE, aggregated, blocks_over, index_around, outermost, without
 from ipamc.model.cidr import BITS, NEVER_PODS, Block, around, parse_block
 from ipamc.model.cluster import AddressSpace, Cluster, Pool
 from ipamc.model.diagnostics import Log, Refused
@@ -44,8 +44,6 @@ from ipamc.place.candidates import rank
 from ipamc.read.locate import locate
 from ipamc.read.read import read_folder
 
-PRIVATE = tuple(map(parse_block, ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16")))
-"""RFC 1918, and RFC 6598, which many use for pods."""
 LOCAL = parse_block("fc00::/7")  # unique local addresses of IPv6 (RFC 4193)
 SITE = 48  # the prefix length of one site
 SUBNET = {4: 24, 6: 64}  # the prefix length of the smallest usual network of machines

@@ -11,7 +11,7 @@ import pytest
 from ipamc.lock.consent import parse_consent
 from ipamc.model.diagnostics import Located
 from ipamc.pipeline import Compilation, Inputs, compile_cluster
-from tests.review.audit.test_faults import FREE, config, drop, ipam, leave, pod_cidrs
+from tests.review.audit.test_faults import FREE, config, drop, ipam, leave, of_cluster, pod_cidrs
 from tests.review.audit.worlds import NODES, documents, inventory, living
 from tests.support import dumps, fleet
 from tests.support.living import Living, endpoint, operator, run, short
@@ -93,6 +93,53 @@ def test_without_what_was_applied_git_alone_counts() -> None:
     live.applied = None
     drop(live, "CiliumNode a")
     assert short(live.audit()) == ["error IPC0943", "note IPC0903"]
+
+
+THEIRS = {
+    "apiVersion": "cilium.io/v2",
+    "kind": "CiliumNodeConfig",
+    "metadata": {"name": "theirs", "namespace": "kube-system"},
+    "spec": {"defaults": {"debug": "true"}},
+}
+CONFIGS = [f"CiliumNodeConfig kube-system {name}" for name in NODES]
+
+
+@pytest.mark.parametrize(
+    ("gone", "more", "found"),
+    [
+        (CONFIGS, [THEIRS], ["note IPC0903", "note IPC0940", "note IPC0945"]),
+        (CONFIGS, [], ["note IPC0903", "note IPC0904"]),  # or nobody asked for them
+        (CONFIGS[:1], [], ["error IPC0943", "note IPC0903"]),
+        (["CiliumPodIPPool default.a"], [], ["error IPC0943", "note IPC0903"]),
+    ],
+    ids=["no config", "none and no other", "one config", "a pool with a block of a node"],
+)
+def test_what_was_never_applied_is_not_missing(
+    gone: list[str], more: list[dumps.Object], found: list[str]
+) -> None:
+    """Without the last apply something must prove that the object was there."""
+    live = living("multi-pool node")
+    live.applied = None
+    drop(live, *gone)
+    live.add(*more)
+    assert short(live.audit()) == found
+
+
+def test_a_new_pool_is_pending_until_a_node_has_a_block_of_it() -> None:
+    before = documents("multi-pool none")
+    extra = fleet.pool("extra", disabled=True, ipv4={"cidrs": ["10.5.0.0/24"], "blockSize": 26})
+    live = ahead(compiled(before), compiled([*before[:-1], extra, before[-1]]))
+    live.applied = None
+    assert short(live.audit()) == ["note IPC0903", "note IPC0940"]
+
+
+@pytest.mark.parametrize("left", [[], ["MutatingAdmissionPolicyBinding"]])
+def test_policies_are_pending_until_one_of_them_is_there(left: list[str]) -> None:
+    live = living("multi-pool node admission")
+    live.applied = None
+    drop(live, *(name for name in live.objects if "AdmissionPolicy" in name and name.split()[0] not in left))
+    live.add(of_cluster("", "theirs"))
+    assert ("error IPC0943" if left else "note IPC0940") in short(live.audit())
 
 
 def test_a_seed_of_a_shared_pool_that_an_agent_gave_back_is_a_note() -> None:

@@ -26,8 +26,10 @@ _SWITCHES = (
     "annotate-k8s-node auto-direct-node-routes enable-bgp-control-plane bgp-announce-pod-cidr "
     "disable-endpoint-crd allocate-node-cidrs k8s-require-ipv4-pod-cidr k8s-require-ipv6-pod-cidr"
 )
+HYBRID = "hybrid"
+"""The `routing-mode` that Cilium has (cilium/cilium#45001, pkg/option/config.go), and a Cluster has not."""
 _WORDS: Mapping[str, Iterable[str]] = {
-    "routing-mode": ("native", "tunnel"),
+    "routing-mode": ("native", "tunnel", HYBRID),
     "tunnel": ("disabled", "geneve", "vxlan"),
     **dict.fromkeys(_SWITCHES.split(), _BOOLEANS),
 }

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from ipamc.model.cilium.flags import arguments, environment, odd_values, operator_keys
+from ipamc.model.cilium.flags import HYBRID, arguments, environment, odd_values, operator_keys
 from ipamc.model.cilium.operator_list import AGENT, CONFIG, KUBEADM, OPERATOR
 from ipamc.model.cluster import Version
-from ipamc.model.diagnostics import Diagnostic
+from ipamc.model.diagnostics import Diagnostic, note
 from ipamc.model.dump import Dump, SeenObject, SeenPod
 from ipamc.model.node import Node
 from ipamc.model.without_cilium import selectors_of
@@ -47,6 +47,10 @@ def words_of(workload: Any, called: str = OPERATOR) -> tuple[str, ...]:
 
 CONTROLLER = "kube-controller-manager"
 ALLOCATE = "allocate-node-cidrs"
+_HYBRID = (
+    f"routing-mode: {HYBRID}, which ipamc does not know (cilium/cilium#45001): routingMode is not written, "
+    "so its rules are not checked"
+)
 
 _MINOR = re.compile(r":v?(\d{1,3})\.(\d{1,3})(?=[.@-]|$)").search
 _KUBELET = re.compile(r"v?(\d{1,3})\.(\d{1,3})").match
@@ -142,6 +146,8 @@ def odd_flags(dump: Dump) -> Iterator[Diagnostic]:
         for name, problem in odd_values(flags):
             at = source.at if source else dump.at
             yield rules.unreadable(at, whose, [f"{name}: {problem}"], f"correct {name} there")
+        if source and flags.get("routing-mode") == HYBRID:
+            yield rules.unreadable(source.at, whose, [_HYBRID], make=note)
 
 
 def controller_flags(dump: Dump) -> dict[str, str]:

@@ -7,12 +7,14 @@
 | - | A | A | missing |
 | A | A | - | stale |
 | A | - | - | foreign |
+
+What was never applied is pending, never missing. Where the last apply is not known, `_once_there` decides.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from ipamc.model.address_sets import blocks_over, outermost, without
 from ipamc.model.admission import CLUSTER, POLICIES, label_of
@@ -46,8 +48,9 @@ def three_ways(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     """Yield findings about the objects that ipamc owns. At most one rule applies to each object."""
     rules = (pending, edited, not_as_in_git, missing, stale, foreign)
     objects: dict[Rule | None, Fields] = defaultdict(dict)
+    once_there = _once_there(context)
     for name, document in context.git.objects.items():
-        rule, paths = _rule_for(context, name, document)
+        rule, paths = _rule_for(context, name, document, once_there)
         objects[rule][name] = paths
     for name, there in context.live.items():
         kind = name.partition(" ")[0]
@@ -63,7 +66,9 @@ def three_ways(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         yield from rule(context, objects[rule], suppressed)
 
 
-def _rule_for(context: Context, name: str, document: Object) -> tuple[Rule | None, list[str]]:
+def _rule_for(
+    context: Context, name: str, document: Object, once_there: Collection[str]
+) -> tuple[Rule | None, list[str]]:
     """Return the rule that applies to an object of git, or None, and the paths of fields that differ."""
     there, kind = context.live.get(name), document["kind"]
     before = context.applied.objects.get(name) if context.applied else None
@@ -72,8 +77,10 @@ def _rule_for(context: Context, name: str, document: Object) -> tuple[Rule | Non
     if there is None:
         if kind == NODE:
             return None, []  # an apply never creates a Node
-        waits = kind == CILIUM_NODE and context.waits_since_import(name.partition(" ")[2])
-        return missing if before is not None or (context.applied is None and not waits) else pending, []
+        if name in once_there:
+            return missing, []
+        asked = context.applied or kind == CILIUM_NODE or _is_listed(context, _group(name))
+        return pending if asked else None, []
     paths = _differing(document, there)
     if not paths or context.applied is None:
         return not_as_in_git if paths else None, paths
@@ -82,6 +89,25 @@ def _rule_for(context: Context, name: str, document: Object) -> tuple[Rule | Non
     since = _differing(before, there) if before is not None else []
     by_hand = [path for path in paths if path in since]
     return (edited, by_hand) if by_hand else (pending, paths)
+
+
+def _once_there(context: Context) -> Collection[str]:
+    """Return the objects of git that were in the cluster: those of the last apply, or what something proves.
+    That is for a CiliumNode its node, if it runs or showed a block; for a pool a block of it that a node has;
+    for a kind that only an apply creates another object of git in the cluster. While Calico runs alone,
+    nothing was there: the input has the blocks that CiliumNodes will show.
+    """
+    if context.applied:
+        return context.applied.objects
+    dump, git = context.dump, context.git.objects
+    if dump.calico_blocks and not (context.config_map or dump.cilium_nodes or AGENT in context.pods_of):
+        return ()
+    seen = (*dump.cilium_nodes, *context.cluster.cilium_nodes)
+    proofs = {f"{POOL} {pool}" for each in seen for _, pool in each.allocated}
+    proofs |= {_group(name) for name in context.live.keys() & git} - {POOL, CILIUM_NODE}
+    nodes = (name for name in git if _group(name) == CILIUM_NODE)
+    proofs |= {name for name in nodes if not context.waits_since_import(name.partition(" ")[2])}
+    return {name for name in git if proofs & {name, _group(name)}}
 
 
 def _differing(document: Object, there: RenderedValue) -> list[str]:
@@ -155,14 +181,9 @@ def _other_blocks(context: Context, name: str) -> Cause:
 
 def missing(context: Context, objects: Fields, suppressed: Suppressed) -> Iterator[Result]:
     """IPC0943: what was applied is in the cluster."""
-    cilium = context.config_map or context.dump.cilium_nodes or AGENT in context.pods_of
     for kind, some in _by_kind(_unexplained("IPC0943", suppressed, objects)):
-        known = context.has_policies if kind == _POLICY else kind in context.dump.kinds
-        if known:
-            make, unknown = error, ""
-        elif context.dump.calico_blocks and not cilium:
-            make, unknown = note, ": the cluster runs Calico, and nothing of Cilium yet"
-        else:
+        make, unknown = error, ""
+        if not (known := _is_listed(context, kind)):
             unknown = f": the dump has no {kind} at all, so they may only not have been asked for"
             make = warning
         text = f"missing: {several([*map(_short_name, some)], _kind_of(some), 'not in the dump')}{unknown}"
@@ -225,9 +246,18 @@ def _unexplained(code: str, suppressed: Suppressed, objects: Fields, at: Context
 def _by_kind(objects: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
     groups: dict[str, list[str]] = defaultdict(list)
     for name in objects:
-        kind = name.partition(" ")[0]
-        groups[_POLICY if kind in POLICIES else kind].append(name)
+        groups[_group(name)].append(name)
     yield from sorted(groups.items())
+
+
+def _group(name: str) -> str:
+    kind = name.partition(" ")[0]
+    return _POLICY if kind in POLICIES else kind
+
+
+def _is_listed(context: Context, group: str) -> bool:
+    """Return whether the dump has a kind: else nobody may have asked for it, which IPC0904 says."""
+    return context.has_policies if group == _POLICY else group in context.dump.kinds
 
 
 _POLICY = "admission policy"
