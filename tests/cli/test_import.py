@@ -492,6 +492,9 @@ def test_an_audit_takes_no_address_of_eni_mode_for_a_block(home: Home, mode: str
     assert "IPC0811" in home.run("import", "lab", "dump.json", code=1)
     said = home.run("import", "lab", "dump.json", "--mode", mode, "--cilium-version", "1.20")
     assert "10.0.0.0/16 is a proposal" in said
+    assert "then run: ipamc compile lab" in said
+    assert not (home.folder / "clusters" / "lab" / "ipam.lock").exists()
+    home.run("compile", "lab")
     said = home.run("audit", "lab", "dump.json", code=1)
     assert "error[IPC0930]: cilium-config has ipam: eni" in said
     assert not [code for code in ("IPC0911", "IPC0912", "IPC0941", "IPC0943") if f"{code}]" in said]

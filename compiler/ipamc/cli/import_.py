@@ -195,6 +195,12 @@ def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> 
     with progress("making the files"):
         imported = bring_in(name, dump, options)
     _say_files(folder, imported.files, create_cluster(folder, imported.files))
+    if imported.draft.proposed:
+        # No lock yet: it would keep what nobody planned.
+        print_findings([*warnings, *imported.findings], style)
+        prepare(folder)
+        say(f"next: write the ranges that are planned into {folder}/, then run: ipamc compile {cluster}")
+        return DONE
     (outcome,) = compile_all([ClusterRun(folder=folder, today=today(), dumped=dump.kinds)], 1)
     found = (each for each in outcome.findings if each.code != _OF_THE_DUMP)
     both: Outcome = replace(outcome, findings=(*warnings, *imported.findings, *found))

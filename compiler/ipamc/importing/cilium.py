@@ -134,7 +134,7 @@ def _proposed(dump: Dump, facts: Facts, draft: Draft) -> Draft:
     ranges = [block for family, size in sizes.items() for block in _free(dump, facts, family, size - least)]
     said = [rules.ranges_derived(facts.config_at or dump.at, ranges, facts.mode)] if ranges else []
     pools = [replace(_pool(_DEFAULT, ranges, sizes), comment="a proposal of ipamc import")] if ranges else []
-    return replace(draft, fresh=True, pools=tuple(pools), decisions=tuple(said))
+    return replace(draft, fresh=True, proposed=bool(pools), pools=tuple(pools), decisions=tuple(said))
 
 
 def _free(dump: Dump, facts: Facts, family: int, prefix: int) -> Iterator[Block]:

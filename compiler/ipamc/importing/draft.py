@@ -63,6 +63,8 @@ class Draft(Struct, frozen=True, kw_only=True):
     """All blocks of each node. A node without blocks gets one by the next compile."""
     fresh: bool = False
     """No pod has an address of these pools yet, so every node may get a new block, even if it runs."""
+    proposed: bool = False
+    """The ranges are a proposal, which nobody planned."""
     excluded: tuple[DraftRange, ...] = ()
     """Besides the service range and the node networks, which every import looks for."""
     ipam: Mapping[str, Any] = field(default_factory=dict)

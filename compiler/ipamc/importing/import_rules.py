@@ -87,7 +87,7 @@ def ranges_derived(at: At, ranges: Sequence[Block], ipam: str = "") -> Diagnosti
     if ipam:  # the mode that runs, of which no block is kept
         text = f"nodes keep no block of ipam: {shown(ipam)}, and no pool has ranges: {derived} is a proposal"
         text += ", which overlaps nothing in the dump"
-        way_out += ", remove ipam.lock and rendered/, and compile, before anything is applied"
+        way_out += ", then compile"
     return warning("IPC0815", at, text, help=way_out)
 
 
