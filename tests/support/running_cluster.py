@@ -1,6 +1,7 @@
 """The running cluster of the README and of pages: 300 nodes in six racks on stock Cilium, as kubectl prints it.
 
     python -m tests.support.running_cluster > dump.json
+    python -m tests.support.running_cluster broken > dump.json
 
 Its nodes have the blocks that Cilium's operator gave them, in the order in which they joined, so racks are mixed.
 """
@@ -18,11 +19,16 @@ RACKS, OF_A_RACK = "abcdef", 50
 RANGE = IPv4Network("10.128.0.0/15")
 
 
-def objects() -> Iterator[dumps.Object]:
-    """Return the objects of the dump, in order of kind as kubectl prints them."""
+def objects(*, broken: bool = False) -> Iterator[dumps.Object]:
+    """Return the objects of the dump, in order of kind as kubectl prints them.
+    Where it is `broken`, two nodes have one block, and a CiliumNode is left of a machine that is gone.
+    """
     names = [f"node-{rack}-{number:02}" for rack in RACKS for number in range(1, OF_A_RACK + 1)]
     came = sorted(names, key=lambda name: (name[-2:], name[::-1]))  # one of each rack, then the next of each
     blocks = dict(zip(came, map(str, islice(RANGE.subnets(new_prefix=24), len(came))), strict=True))
+    if broken:
+        blocks["node-c-21"] = blocks["node-b-07"]
+        yield dumps.cilium_node("node-f-51", "10.129.60.0/24", router=["10.129.60.1"])
     for at, name in enumerate(names):
         labels = {
             "topology.kubernetes.io/zone": "fra1",
@@ -34,9 +40,10 @@ def objects() -> Iterator[dumps.Object]:
     for name, block in blocks.items():
         yield dumps.cilium_node(name, block, router=[block.replace(".0/24", ".1")])
     for name, block in blocks.items():
-        yield dumps.pod(f"web-{name}", name, block.replace(".0/24", ".17"), namespace="shop")
+        ip = block.replace(".0/24", ".18" if broken and name == "node-c-21" else ".17")
+        yield dumps.pod(f"web-{name}", name, ip, namespace="shop")
         yield living.agent(name, "v1.18.3")
-        yield living.endpoint(f"web-{name}", block.replace(".0/24", ".17"), namespace="shop")
+        yield living.endpoint(f"web-{name}", ip, namespace="shop")
     operator = dumps.pod(
         "cilium-operator-5f6b", "node-a-01", "192.168.0.10", namespace="kube-system", hostNetwork=True
     )
@@ -66,4 +73,4 @@ def objects() -> Iterator[dumps.Object]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(dumps.kubectl(*objects()))
+    sys.stdout.write(dumps.kubectl(*objects(broken="broken" in sys.argv)))

@@ -66,6 +66,7 @@ class Verbs(Lazy):
 
     lines = VERBS
     examples = (
+        ("ipamc check dump.json", "what is wrong with the addresses of a cluster, from a dump alone"),
         ("ipamc import lab dump.json", "start from a cluster that runs, with the blocks that it has"),
         ("ipamc init lab", "start a new cluster in clusters/lab/"),
         ("ipamc compile", "lock and render all clusters below clusters/"),

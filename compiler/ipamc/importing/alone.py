@@ -21,6 +21,7 @@ from ipamc.importing.facts import Facts, facts_of
 from ipamc.importing.files import CLUSTER, POOLS, cluster_text, pools_text
 from ipamc.model.address_sets import overlaps
 from ipamc.model.cidr import BITS, Block, address_text
+from ipamc.model.cilium.flags import is_true
 from ipamc.model.cilium.support import FIRST, LAST
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import At, Diagnostic, Place, Refused, Related, Severity, count, error
@@ -32,6 +33,7 @@ from ipamc.model.node import CiliumNode
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import ShownBlock
 from ipamc.model.wording import shown
+from ipamc.read.dump.programs import ALLOCATE
 from ipamc.read.read import read
 
 _NAME = "cluster"
@@ -65,8 +67,11 @@ def alone(dump: Dump, schemas: Mapping[str, str]) -> Alone:
     findings = [*facts.found, *([] if ours else [_not_ours(dump, facts)])]
     mode = Mode(facts.mode) if facts.mode in set(Mode) else _mode(dump)
     dump, draft = drafted(dump, facts, Options(mode=None if calico else mode, operator="bystander"))
-    draft, said = with_excluded(dump, replace(draft, pools=() if draft.proposed else draft.pools), facts)
-    found = [each for each in (*draft.decisions, *said) if each.code in _SAID]
+    draft = replace(draft, pools=() if draft.proposed else draft.pools)
+    draft, said = with_excluded(dump, draft, facts, judged=("Node", "CiliumNode"))
+    assigned = draft.mode is not Mode.KUBERNETES or is_true(facts.controller, ALLOCATE)
+    skipped = set() if assigned else {"IPC0814"}  # nothing gives blocks of these ranges
+    found = [each for each in (*draft.decisions, *said) if each.code in _SAID - skipped]
     findings += [each if each.code == "IPC0805" else replace(each, help="") for each in found]
     cilium = facts.cilium if facts.cilium and FIRST <= facts.cilium <= LAST else LAST
     sources = {pool.name: _source(dump, facts, pool.name, draft) for pool in draft.pools}
@@ -97,7 +102,10 @@ def alone(dump: Dump, schemas: Mapping[str, str]) -> Alone:
         operator="bystander" if facts.bystander else "adopt",
     )
     lock = _lock(cluster)
-    planned = tuple([pool for pool in cluster.pools if sources[pool.name][0] != DERIVED])
+    # Full by design: what was derived from blocks, and pools of one node, as ipamc names them.
+    full = {line.pool for line in lock.lines if line.pool.endswith(f".{line.node}")}
+    full |= {pool for pool, (source, _) in sources.items() if source == DERIVED}
+    planned = tuple([pool for pool in cluster.pools if pool.name not in full])
     findings += map(moved, nearly_full(replace(cluster, pools=planned), lock))
     findings += _networks_apart(dump, facts)
     return Alone(

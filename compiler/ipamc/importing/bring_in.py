@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from msgspec import Struct
@@ -171,8 +171,12 @@ def drafted(dump: Dump, facts: Facts, options: Options) -> tuple[Dump, Draft]:
     return dump, draft_of(dump, facts, mode, options.operator)
 
 
-def with_excluded(dump: Dump, draft: Draft, facts: Facts) -> tuple[Draft, Sequence[Diagnostic]]:
-    """Add the CIDRs that are not for pods to the draft: excluded if outside all pools, else reserved."""
+def with_excluded(
+    dump: Dump, draft: Draft, facts: Facts, judged: Iterable[str] = ()
+) -> tuple[Draft, Sequence[Diagnostic]]:
+    """Add the CIDRs that are not for pods to the draft: excluded if outside all pools, else reserved.
+    Other rules judge the addresses of `judged` kinds.
+    """
     ranges = [
         PoolRange(block=block, pool=pool.name, size=pool.sizes[family])
         for pool in draft.pools
@@ -184,8 +188,8 @@ def with_excluded(dump: Dump, draft: Draft, facts: Facts) -> tuple[Draft, Sequen
         block for pool in draft.pools for block in pool.reserved
     ]
     pools_of_mode = {"CiliumPodIPPool"} if draft.mode is Mode.MULTI_POOL else ()
-    judged = {"IPPool", "IPReservation"} if calico_gives(dump) else pools_of_mode
-    found = account(dump, ranges, held, facts.excluded, kept, judged)
+    kinds = {"IPPool", "IPReservation"} if calico_gives(dump) else pools_of_mode
+    found = account(dump, ranges, held, facts.excluded, kept, {*judged, *kinds})
     excluded = (*draft.excluded, *(item for item in facts.excluded if item.block not in found.inside))
     pools = [
         replace(pool, reserved={**found.reserved.get(pool.name, {}), **pool.reserved})
