@@ -26,7 +26,7 @@ from ipamc.model.lock import Key, Line, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import Origin, Plan, Want
 from ipamc.model.pool_words import terms
-from ipamc.review.diff.node_counts import Counts, count_nodes
+from ipamc.review.diff.plan_counts import Counts, count_nodes
 
 
 class AddedBlock(Struct, frozen=True, kw_only=True):
