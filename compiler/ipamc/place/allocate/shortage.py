@@ -20,6 +20,7 @@ from ipamc.model.lock import Line, Lock
 from ipamc.model.node import Node
 from ipamc.model.plan import Offer
 from ipamc.model.pool_words import block_size, more_room, range_for, terms
+from ipamc.place.allocate.dual_stack import ip
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.occupancy import Occupancy, Reuse
 from ipamc.place.quarantine import first_day
@@ -266,11 +267,6 @@ def _blocks(addresses: int, size: int) -> str:
 
 def _nodes(cluster: Scheme, nodes: list[Node]) -> str:
     return several([node.name for node in nodes], terms(cluster).unit)
-
-
-def ip(families: Iterable[int]) -> str:
-    """List families: `IPv4 and IPv6`."""
-    return " and ".join(f"IPv{family}" for family in families)
 
 
 def _passed_text(passed: tuple[Passed, ...]) -> str:
