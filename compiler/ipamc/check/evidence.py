@@ -90,7 +90,7 @@ class Unknown(NamedTuple):
 
 
 def block_unknown(
-    cluster: Scheme, unknown: Sequence[Unknown], dumped: Collection[str] = ()
+    cluster: Scheme, unknown: Sequence[Unknown], dumped: Collection[str]
 ) -> Iterator[Diagnostic]:
     """IPC0434: the block of every running node is known, from the lock or from the inputs."""
     if not unknown:
