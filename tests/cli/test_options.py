@@ -52,7 +52,7 @@ def test_output_is_for_data() -> None:
         assert "table" not in found.type.choices
         first.setdefault(found.type.choices[0], []).append(words)
     assert first == {
-        "text": ["plan", "test", "resize", "show", "which", "why", "suggest pool", "version"],
+        "text": ["plan", "test", "resize", "show", "which", "why", "suggest pool", "check", "version"],
         "markdown": ["runbook"],
         "github": ["ci matrix"],
     }

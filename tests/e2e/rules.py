@@ -33,6 +33,7 @@ NO_SERVER_HERE = {
     "IPC0810": "it is about what a dump lacks",
     "IPC0829": "no managed cluster runs here",
     "IPC0830": "it is about what a dump lacks",
+    "IPC0915": "it is about networks that ipamc does not render",
     "IPC0854": "Calico does not run here",
     "IPC0857": "Calico does not run here",
     "IPC0861": "Calico does not run here",

@@ -39,6 +39,7 @@ VERBS = {
     "suggest": "Suggest free space for a pool.",
     "import": "Bring a running cluster into git, from a dump of it.",
     "export": "Write the prefixes of clusters for NetBox.",
+    "check": "Check the addresses of a running cluster, from a dump alone.",
     "audit": "Compare a running cluster, as a dump shows it, with git.",
     "runbook": "Show the steps of a change that an apply alone cannot do.",
     "ci": "Write CI pipelines; run the steps of their jobs.",

@@ -100,7 +100,7 @@ def audited(
         scene = Context(
             cluster=sides.cluster,
             lock=sides.lock,
-            dump=with_kept(dump, sides.cluster.mode),
+            dump=with_kept(dump, sides.cluster.mode, ((line.node, line.block) for line in sides.lock.lines)),
             git=sides.git,
             applied=sides.applied,
             routers=load_routes(routes, files),

@@ -74,18 +74,17 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
     version = rules.version_unknown(dump.at, images=facts.nameless, nodes_alone=dump.kinds <= {"Node"})
     if unknown := list(_unknown(dump, facts, options)):
         raise Refused((*log.diagnostics, *unknown, *([] if cilium or facts.config_at else [version])))
-    dump = with_kept(dump, options.mode or Mode.MULTI_POOL)
-    draft = drafted(dump, facts, options)
+    dump, draft = drafted(dump, facts, options)
     provider = facts.managed if draft.mode is Mode.KUBERNETES else None
     provider = provider if provider and provider.sets_pod_cidrs else None
-    silent = not (draft.fresh or provider or (_calico_gives(dump) and calico.tells_blocks(dump)))
+    silent = not (draft.fresh or provider or (calico_gives(dump) and calico.tells_blocks(dump)))
     log.add([*draft.decisions, *about_nodes(dump, draft, facts.managed, silent=silent)])
     if provider:
         log.add([rules.provider_gives(dump.at, provider)])
         why = f"{provider.name} gives its blocks, and ipamc gives none"
         pools = tuple([replace(pool, disabled=True, comment=pool.comment or why) for pool in draft.pools])
         draft = replace(draft, pools=pools, spec={**draft.spec, "unmatchedNodes": "skip"})
-    draft = log.keep(_with_excluded(dump, draft, facts))
+    draft = log.keep(with_excluded(dump, draft, facts))
     if cilium is None:
         raise Refused((*log.diagnostics, version))
     metallb = facts.bgp == "metallb" and draft.mode is Mode.CLUSTER_POOL
@@ -126,7 +125,7 @@ def _unknown(dump: Dump, facts: Facts, options: Options) -> Iterator[Diagnostic]
     """Yield why the mode is unknown, or cannot be imported."""
     if calico.is_calico(dump):
         yield from calico.two_sources(dump)
-    if _calico_gives(dump):
+    if calico_gives(dump):
         return
     if options.distinct:
         problem = "--distinct is for a cluster that Calico serves, and the dump has no blocks of Calico alone"
@@ -152,26 +151,27 @@ def _unknown(dump: Dump, facts: Facts, options: Options) -> Iterator[Diagnostic]
         yield rules.other_mode(at, facts.mode, options.mode)
 
 
-def _calico_gives(dump: Dump) -> bool:
+def calico_gives(dump: Dump) -> bool:
     """Return whether Calico gives the nodes their blocks: Cilium may be installed, but has given none."""
     return calico.is_calico(dump) and not any(seen.blocks or seen.allocated for seen in dump.cilium_nodes)
 
 
-def drafted(dump: Dump, facts: Facts, options: Options) -> Draft:
-    """Return the draft, made from the source of the cluster's blocks."""
+def drafted(dump: Dump, facts: Facts, options: Options) -> tuple[Dump, Draft]:
+    """Return the dump with the blocks that are kept, and the draft, made from the source of the blocks."""
     mode = options.mode
-    if _calico_gives(dump):
+    dump = with_kept(dump, mode or Mode.MULTI_POOL)
+    if calico_gives(dump):
         if options.distinct:
-            return calico.distinct_draft(dump, options.distinct, mode or Mode.CLUSTER_POOL)
-        return calico.draft(dump, mode or Mode.MULTI_POOL)
+            return dump, calico.distinct_draft(dump, options.distinct, mode or Mode.CLUSTER_POOL)
+        return dump, calico.draft(dump, mode or Mode.MULTI_POOL)
     runs = facts.config_at is not None or dump.cilium_nodes
     mode = mode or (Mode(facts.mode) if runs else Mode.KUBERNETES)  # of ClusterCIDRs
     if mode is Mode.KUBERNETES and is_cluster_cidr(dump):
-        return draft_of_cluster_cidrs(dump, facts)
-    return draft_of(dump, facts, mode, options.operator)
+        return dump, draft_of_cluster_cidrs(dump, facts)
+    return dump, draft_of(dump, facts, mode, options.operator)
 
 
-def _with_excluded(dump: Dump, draft: Draft, facts: Facts) -> tuple[Draft, Sequence[Diagnostic]]:
+def with_excluded(dump: Dump, draft: Draft, facts: Facts) -> tuple[Draft, Sequence[Diagnostic]]:
     """Add the CIDRs that are not for pods to the draft: excluded if outside all pools, else reserved."""
     ranges = [
         PoolRange(block=block, pool=pool.name, size=pool.sizes[family])
@@ -183,7 +183,8 @@ def _with_excluded(dump: Dump, draft: Draft, facts: Facts) -> tuple[Draft, Seque
     kept = [item.block for item in draft.excluded] + [
         block for pool in draft.pools for block in pool.reserved
     ]
-    judged = {"IPPool", "IPReservation"} if _calico_gives(dump) else ()
+    pools_of_mode = {"CiliumPodIPPool"} if draft.mode is Mode.MULTI_POOL else ()
+    judged = {"IPPool", "IPReservation"} if calico_gives(dump) else pools_of_mode
     found = account(dump, ranges, held, facts.excluded, kept, judged)
     excluded = (*draft.excluded, *(item for item in facts.excluded if item.block not in found.inside))
     pools = [

@@ -27,10 +27,11 @@ from ipamc.model.cidr import (
 )
 from ipamc.model.cilium.flags import HYBRID, arguments, is_true, operator_keys, parse_cidrs, parse_size
 from ipamc.model.cilium.operator_list import CONFIG
-from ipamc.model.cluster import Bgp, ManagedBy, Mode, RoutingMode, Version
+from ipamc.model.cluster import Bgp, Cluster, ManagedBy, Mode, RoutingMode, Version
 from ipamc.model.diagnostics import Diagnostic, Span
 from ipamc.model.dump import Dump, Scalar, SeenObject
 from ipamc.model.evidence import every_block
+from ipamc.model.node import CiliumNode
 from ipamc.read.dump.programs import (
     Offering,
     agent_flags,
@@ -247,15 +248,32 @@ def keeps(dump: Dump, mode: Mode) -> bool:
     return ipam in {"", *Mode} or (ipam == "cluster-pool-v2beta" and mode.one_block)
 
 
-def with_kept(dump: Dump, mode: Mode) -> Dump:
+def with_kept(dump: Dump, mode: Mode, known: Iterable[tuple[str, Block]] = ()) -> Dump:
     """Return a dump whose CiliumNodes show no blocks if a cluster of `mode` keeps none.
+    Blocks inside `known` ones of their node stay: an edit of cilium-config by hand takes no block from it.
     Their fields do not tell: in ENI mode of 1.20 `pools.allocated` has /32 and /28 of subnets, in a pool that
     is no object (cilium/cilium#45110, #45154).
     """
     if keeps(dump, mode):
         return dump
-    seen = [replace(each, blocks=(), allocated=(), addresses=()) for each in dump.cilium_nodes]
-    return replace(dump, cilium_nodes=tuple(seen))
+    of_node: dict[str, list[Block]] = defaultdict(list)
+    for node, block in known:
+        of_node[node].append(block)
+
+    def kept(seen: CiliumNode) -> CiliumNode:
+        def has(block: Block) -> bool:
+            return any(known.contains(block) for known in of_node.get(seen.name, ()))
+
+        blocks, addresses = (tuple(filter(has, some)) for some in (seen.blocks, seen.addresses))
+        allocated = tuple([pair for pair in seen.allocated if has(pair[0])])
+        return replace(seen, blocks=blocks, addresses=addresses, allocated=allocated)
+
+    return replace(dump, cilium_nodes=tuple(map(kept, dump.cilium_nodes)))
+
+
+def known_of(cluster: Cluster) -> Iterator[tuple[str, Block]]:
+    """Yield the nodes and blocks that CiliumNodes of the input show."""
+    return ((seen.name, block) for seen in cluster.cilium_nodes for block in every_block(seen))
 
 
 class Account(Struct, frozen=True, kw_only=True):

@@ -55,6 +55,7 @@ _NAMED = re.compile(
 ).match
 """Names of typed lists in a zip, whose kind follows the items (cilium-cli, sysdump/constants.go)."""
 _OBJECTS = re.compile(rb'\s*\{\s*"(apiVersion|kind|items|metadata)"\s*:').match  # the beginning of such JSON
+_OF_CLUSTERS = ("cluster.yaml", "ipam.lock")  # files that clusters have
 _SHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # the first bytes of files of Excel and LibreOffice
 
 
@@ -122,6 +123,13 @@ def refuse_for_cluster(cluster: str, files: Sequence[str], verb: str) -> None:
         name = next((path for path in files if path not in others and path != STDIN), "NAME")
         typed = shlex.join(["ipamc", *verb.split(), name, cluster, *others])
         raise Misnamed(f"{cluster} is a file, and the cluster comes first: {typed}", cluster)
+
+
+def refuse_cluster(files: Sequence[str], command: str) -> None:
+    """Raise Misnamed if the user typed a cluster in the place of a dump; `command` is for clusters."""
+    for word in files:
+        if any(Path(path, each).is_file() for path in (word, f"clusters/{word}") for each in _OF_CLUSTERS):
+            raise Misnamed(f"{word} is a cluster, and not a dump: {command} {shlex.quote(word)}", word)
 
 
 def _sources(files: Sequence[str], command: str = DUMP) -> Iterator[Source]:

@@ -29,7 +29,7 @@ from msgspec import Struct
 from ipamc.model.address_sets import blocks_over, index_around, outermost, subtract, without
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.cilium.flags import parse_cidrs, parse_size
-from ipamc.model.cluster import Cluster, Pool
+from ipamc.model.cluster import Cluster, Mode, Pool
 from ipamc.model.diagnostics import Place, Span
 from ipamc.model.lock import Line, State
 
@@ -48,6 +48,13 @@ BYSTANDER = "--ipam=kubernetes"
 def restart(namespace: str, node: str) -> str:
     """Return the command that restarts the agent of a node."""
     return f"kubectl -n {namespace} delete pod -l k8s-app=cilium --field-selector spec.nodeName={node}"
+
+
+def giver_logs(cluster: Cluster) -> str:
+    """Return the command that shows what gives nodes their blocks; for Nodes, with the labels of kubeadm."""
+    if cluster.mode is Mode.KUBERNETES:
+        return "kubectl -n kube-system logs -l component=kube-controller-manager"
+    return f"kubectl -n {cluster.namespace} logs deployment/cilium-operator"
 
 
 def listed(data: Mapping[str, str], family: int) -> list[Block]:

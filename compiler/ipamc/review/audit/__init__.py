@@ -158,7 +158,8 @@ def not_in_the_dump(context: Context, _: Suppressed) -> Iterator[Result]:
         yield Result(note("IPC0904", context.dump.at, text, help=f"run {way_out}"))
 
 
-CHECKS: tuple[Callable[[Context, Suppressed], Iterator[Result]], ...] = (
+Check = Callable[[Context, Suppressed], Iterator[Result]]
+CHECKS: tuple[Check, ...] = (
     nothing_applied,
     not_in_the_dump,
     programs.flags_differ,
@@ -195,8 +196,13 @@ CHECKS: tuple[Callable[[Context, Suppressed], Iterator[Result]], ...] = (
 
 def audit(context: Context) -> Iterator[Diagnostic]:
     """Yield the findings about a cluster. Linear in the objects of the dump, except for sorting blocks."""
+    return through(context, CHECKS)
+
+
+def through(context: Context, checks: Iterable[Check]) -> Iterator[Diagnostic]:
+    """Yield the findings of some rules, in their order."""
     suppressed = Suppressed()
-    for check in CHECKS:
+    for check in checks:
         for item in list(check(context, suppressed)):
             suppressed.add(item.causes)
             yield item.finding

@@ -48,7 +48,7 @@ def two_nodes_one_block(context: Context, _: Suppressed) -> Iterator[Result]:
         for shown in pair:
             has = f"{shown.node}{', whose Node is gone' if shown.node in gone else ''}: {shown.block}"
             also.append(context.related(shown.node, has))
-        for line in lines_over(context.lock.lines, pair[1].block)[:1]:
+        for line in context.written(lines_over(context.lock.lines, pair[1].block)[:1]):
             row = f"the lock has {line.block} for {line.node} ({line.state})"
             also.append(Related(line_at(context.lock, line), row))
     causes = [Cause(f"{NODE} {node}", Fact.GONE) for node in sorted(gone)]
@@ -151,11 +151,11 @@ def address_of_a_node(context: Context, _: Suppressed) -> Iterator[Result]:
         text = f"node {node.name} has {ip}, which is in {line.block} of {line.node}: a pod may get it{more}"
         also = [
             Related(line_at(context.lock, each), f"{each.block} of {each.node}")
-            for each in lines[:MOST_PLACES]
+            for each in context.written(lines[:MOST_PLACES])
         ]
         holders = list(dict.fromkeys(each.node for each in lines))[:MOST_PLACES]
         move = f"ipamc lock {context.cluster.name} --renumber {','.join(holders)}"
-        way_out = "" if context.cluster.shared_pools else move
+        way_out = "" if context.alone or context.cluster.shared_pools else move
         yield Result(error("IPC0914", node.at, text, also=also, help=way_out))
 
 
@@ -179,7 +179,8 @@ def block_of_no_pool(context: Context, suppressed: Suppressed) -> Iterator[Resul
         missing = "does not have it" if pool in pools else "is not in the cluster"
         text = f"node {node} has {block} of CiliumPodIPPool {pool}, which {missing}{and_others(nodes)}"
         users = f"{count(len(nodes), 'node')} {'uses' if len(nodes) == 1 else 'use'} it"
-        way_out = f"{context.apply} --repair, if the pool is ours; else create it again: {users}"
+        ours = "" if context.alone else f"{context.apply} --repair, if the pool is ours; else "
+        way_out = f"{ours}create it again: {users}"
         yield Result(error("IPC0913", context.at(node), text, help=way_out))
 
 
@@ -219,7 +220,8 @@ def wrong_routes(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     more = and_others([each.name for each, _ in apart])
     has = f"podCIDRs {texts(node.pod_cidrs)}, and its CiliumNode {texts(seen.blocks)}"
     command = f"kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}"
-    again = f"drain {node.name}, delete its Node and CiliumNode, let it join again, and apply"
+    again = f"drain {node.name}, delete its Node and CiliumNode, let it join again"
+    again += "" if context.alone else ", and apply"
     way_out = f"see which block the pods use: {command}; {again}"
     text = f"node {node.name} has {has}{more}: {_effect(_speaker(context))}"
     # The object that is not the source of the node's blocks is wrong: in kubernetes mode the CiliumNode.

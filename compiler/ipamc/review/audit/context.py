@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -158,6 +159,8 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
     dump: Dump
     git: Rendered
     applied: Rendered | None  # None: it is not known
+    alone: bool = False
+    """There is no git: the dump is all that is known."""
     routers: Sequence[Table] = ()
     """The tables of routers, each with another path."""
 
@@ -339,7 +342,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         dump show a block of it: the block in git was never applied, and nobody removed it.
         """
         there, inputs = self.dump.nodes_by_name.get(node), self.cluster.cilium_nodes_by_name
-        if self.applied is not None or there is None or there.running or node in self.shown:
+        if self.alone or self.applied is not None or there is None or there.running or node in self.shown:
             return False
         return bool(inputs) and not (node in inputs and inputs[node].blocks)
 
@@ -352,10 +355,12 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         A block that is not in the lock's file has no row.
         """
         held = (line for line in self.held_lines(node) if not families or line.block.family in families)
-        line = next(held, None)
-        if line is None or line not in self.lock.written:
-            return []
-        return [Related(line_at(self.lock, line), f"the lock has {line.block} for {node}")]
+        rows = self.written(islice(held, 1))
+        return [Related(line_at(self.lock, row), f"the lock has {row.block} for {node}") for row in rows]
+
+    def written(self, lines: Iterable[Line]) -> list[Line]:
+        """Return the lines that are in the lock's file, and so have a row."""
+        return [line for line in lines if line in self.lock.written]
 
     def lines_of(self, nodes: Sequence[str]) -> list[Related]:
         """Return the rows of the first nodes of a finding."""
@@ -380,6 +385,9 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         """Return the commands that make a drained node take the block that the lock gives it.
         A Node that joins again has another uid than the rendered one.
         """
+        if self.alone:
+            join = f"kubectl delete node {node}, and let it join again"
+            return join if self.shows_nodes else f"kubectl delete ciliumnode {node}, and restart its agent"
         if self.shows_nodes:
             return f"kubectl delete node {node}, let it join again, {self.refresh_and_apply}"
         return f"kubectl delete ciliumnode {node}, {self.apply} --repair, and restart its agent"

@@ -11,7 +11,7 @@ from ipamc.lock.file import line_at
 from ipamc.model.address_sets import lines_over
 from ipamc.model.cidr import Address, address_text, single
 from ipamc.model.cilium.flags import is_true
-from ipamc.model.cilium.operator_list import restart
+from ipamc.model.cilium.operator_list import giver_logs, restart
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Related, and_others, count, error, names, note, several, warning
 from ipamc.model.dump import SeenEndpoint, SeenPod
@@ -43,11 +43,12 @@ def ghost_nodes(context: Context, _: Suppressed) -> Iterator[Result]:
     ghosts = [node for node in without if not context.agent_ran(node.name)]
     if ghosts:
         first, every = ghosts[0], [node.name for node in ghosts]
-        text = several(every, "Node", "without a kubelet, which an apply may have created")
+        text = several(every, "Node", "without a kubelet")
+        way_out = f"if no such machine exists: kubectl delete node {first.name}"
+        way_out += "" if context.alone else ", and take it out of the inventory"
         listed = [name for name in every[:MOST_PLACES] if name in context.inventory]
         also = [Related(context.inventory[name].at, f"{name} is listed here") for name in listed]
-        gone = f"kubectl delete node {first.name}, and take it out of the inventory"
-        finding = warning("IPC0920", first.at, text, also=also, help=f"if no such machine exists: {gone}")
+        finding = warning("IPC0920", first.at, text, also=also, help=way_out)
         yield Result(finding, [Cause(f"{NODE} {name}", Fact.NO_MACHINE) for name in every])
 
 
@@ -110,7 +111,9 @@ def waiting(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     held = [block for block in context.held(name) if block.family in families]
     mode, listed = context.cluster.mode, context.inventory.get(name)
     no_uid = mode is Mode.KUBERNETES and listed is not None and listed.planned
-    if held and mode is Mode.MULTI_POOL:
+    if context.alone:
+        way_out = f"see why: {giver_logs(context.cluster)}"
+    elif held and mode is Mode.MULTI_POOL:
         seen = context.dump.cilium_nodes_by_name.get(name)
         pools = f"whether its pools have room: ipamc show {context.cluster.name}"
         asks = f"see what the operator says: kubectl get ciliumnodes -o yaml; and {pools}"
@@ -229,7 +232,7 @@ def without_node(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     if left:
         which = [f"{seen.name} ({texts(context.blocks_of(seen.name)) or 'no block'})" for seen in left]
         text = several(which, "CiliumNode", "without a Node, blocks still routed")
-        lines = [line for seen in left[:MOST_PLACES] for line in context.lines(seen.name)[:1]]
+        lines = context.written(line for seen in left[:MOST_PLACES] for line in context.lines(seen.name)[:1])
         rows = [(line, f"the lock has {line.block} of {line.node} ({line.state})") for line in lines]
         also = [Related(line_at(context.lock, line), row) for line, row in rows]
         way_out = f"kubectl delete ciliumnode {left[0].name}"

@@ -1,0 +1,106 @@
+"""`ipamc check`: what is wrong with the addresses of a cluster, from a dump alone."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from ipamc.cli.command import DONE, REFUSED, Verb
+from ipamc.cli.findings import format_option, print_findings
+from ipamc.cli.options import output_option
+from ipamc.cli.terminal import progress, say, show, show_record
+from ipamc.model.diagnostics import Located, Refused, Severity, count
+from ipamc.model.progress import phase
+
+if TYPE_CHECKING:
+    from ipamc.importing.alone import Alone
+
+
+@click.command(cls=Verb)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(allow_dash=True))
+@output_option("text", "json")
+@format_option
+def command(*, files: tuple[str, ...], output: str, style: str) -> int:
+    """Check the addresses of a running cluster from a dump of it, without git. Writes nothing.
+
+    FILE is a dump: what `kubectl get
+    nodes,ciliumnodes,ciliumpodippools,ciliumendpoints,pods,services,cm,deployments,daemonsets -A -o json`
+    prints, several files of it, `-` for stdin, or the zip of a cilium-sysdump. Add `servicecidrs`,
+    `ciliumloadbalancerippools` and, with Calico, `ippools,ipamblocks,blockaffinities` (each with
+    `.crd.projectcalico.org` behind it), where the cluster has them.
+
+    Prints what is wrong: blocks that two nodes have, networks that overlap, nodes without a block,
+    CiliumNodes without a node, pods outside their node's block, addresses without a pod, full pools, errors
+    of the operator. Then the networks of the cluster: where each is from, how full it is, and for how many
+    nodes it has room. Findings go to stderr, the table and the number of problems to stdout.
+
+    Examples:
+        ipamc check dump.json  # what is wrong, and the networks of the cluster
+        kubectl get … -A -o json | ipamc check -  # the same, from stdin
+        ipamc check cilium-sysdump.zip  # the same, from a sysdump
+        ipamc check dump.json --output json  # networks and findings for programs
+    Exit codes:
+        0: 0 problems: no errors and no warnings; there may be notes
+        1: problems were found, the dump was refused, or an I/O or environment error
+    """
+    from ipamc.report.finding_documents import record
+    from ipamc.report.findings import FORMATS
+    from ipamc.report.networks import networks, records, table
+    from ipamc.review.audit import number_of_problems
+    from ipamc.workspace.dump import refuse_cluster
+
+    refuse_cluster(files, "ipamc compile --check")
+    try:
+        with progress("reading the dump"):
+            known, found = checked(files)
+    except Refused as refused:
+        print_findings(refused.diagnostics, style)
+        return REFUSED
+    number, every = number_of_problems(found), list(networks(known))
+    if output == "json":
+        said = [record(each) for each in found]
+        show_record({"version": 1, "problems": number, "networks": records(every), "findings": said})
+    elif FORMATS[style].document:
+        print_findings(found, style)
+    else:
+        notes = {each: each.severity is Severity.NOTE for each in found}
+        for are_notes in (False, True):
+            print_findings([each for each in found if notes[each] is are_notes], style)
+        show(f"\n{table(every)}\n")
+        if known.giver:
+            name = known.facts.mesh.get("clusterName", "my-cluster")
+            command_line = shlex.join(["ipamc", "import", str(name), *files])
+            say(f"next: bring the cluster into git, with its blocks: {command_line}")
+        show(f"found {count(number, 'problem')}\n")
+    return REFUSED if number else DONE
+
+
+def checked(files: Sequence[str]) -> tuple[Alone, tuple[Located, ...]]:
+    """Return a cluster as its dump shows it, and what is wrong, in order of place.
+    Raises Refused, EnvironmentFailure, OSError.
+    """
+    from ipamc.check.selection import left_out
+    from ipamc.importing.alone import alone
+    from ipamc.model.gc_pause import paused_collector
+    from ipamc.model.without_cilium import with_cilium, without_cilium
+    from ipamc.read.locate import locate
+    from ipamc.read.rendered import Rendered
+    from ipamc.review.audit.alone import check_alone
+    from ipamc.review.audit.context import Context
+    from ipamc.workspace.disk import schemas
+    from ipamc.workspace.dump import load_dump
+
+    with paused_collector():
+        dump, warnings = load_dump(files, every=True)
+        phase("checking")
+        without = without_cilium(dump)
+        dump = with_cilium(dump, without)
+        known = alone(dump, schemas())
+        scene = Context(
+            cluster=known.cluster, lock=known.lock, dump=known.dump, git=Rendered(), applied=None, alone=True
+        )
+        about = (*warnings, *left_out(dump.apart, without), *known.findings, *check_alone(scene, known.giver))
+        return known, locate(about, {})
