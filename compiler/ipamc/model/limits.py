@@ -151,6 +151,8 @@ IPV6_BLOCK_BITS = 16
 """At most 2^16 blocks: Cilium and Kubernetes use a bitmap (cidr_set.go: clusterSubnetMaxDiff)."""
 MOST_SHARDS = 1 << 20
 """The most shards of a cluster: one node in each of a million. Names of shards have five digits at most."""
+LEAST_HOST_BITS = 4  # of a ClusterCIDR (node-ipam-controller, validation/validation.go; IPC0212)
+LEAST_BITS = 2  # of a block: a smaller one has no usable address before Cilium 1.17 (IPC0552)
 SMALLER_SIZES = 2  # smaller block sizes that are tried, bit by bit: chosen, a quarter has room for most pods
 SMALLER_SIZES_AT_FIRST = 6  # the same before any node has a block: a blockSize may be much too large then
 FEW_NODES = 3
