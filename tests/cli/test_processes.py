@@ -168,7 +168,7 @@ def workers(process: subprocess.Popen[str], repository: Path) -> list[int]:
 BUSY = {
     "in Python": "open('busy', 'w').close(); [None for one in iter(int, 1) if one]",
     "asleep": "open('busy', 'w').close(); time.sleep(600)",
-    "about to rename": "from ipamc.workspace import disk; from pathlib import Path; Path.replace = lambda *_: (open('busy', 'w').close(), time.sleep(600)); disk.put('clusters/red/ipam.lock', b'x')",
+    "about to rename": "from ipamc.workspace import atomic_write; from pathlib import Path; Path.replace = lambda *_: (open('busy', 'w').close(), time.sleep(600)); atomic_write.put('clusters/red/ipam.lock', b'x')",
 }
 ENDED = {
     "SIGTERM": (143, "stopped by SIGTERM"),

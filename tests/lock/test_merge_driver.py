@@ -98,7 +98,7 @@ BROKEN_OFF = {
     "killed in the merge": altered("os.kill(os.getpid(), signal.SIGKILL)"),
     "no memory": altered("raise MemoryError"),
     "no space for the result": altered(
-        "from ipamc.workspace import disk; disk.put = lambda *_: os.open('/dev/full/x', os.O_WRONLY)"
+        "from ipamc.workspace import atomic_write; atomic_write.put = lambda *_: os.open('/dev/full/x', os.O_WRONLY)"
     ),
     "terminated": altered("os.kill(os.getpid(), signal.SIGTERM)"),
 }

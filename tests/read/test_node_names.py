@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Located, Refused
-from ipamc.model.limits import MOST_PATTERN_NAMES
+from ipamc.model.limits import LARGEST_CLUSTER
 from ipamc.read.locate import locate
 from ipamc.read.node_names import PatternError, less, longest, names, parse, size
 from ipamc.read.read import read
@@ -175,7 +175,4 @@ def test_both_ends_of_a_name_that_is_given_twice_are_named() -> None:
 
 
 def test_the_most_names_are_read() -> None:
-    assert (
-        len(read_nodes(f'{{names: "w{{1..{MOST_PATTERN_NAMES}}}", planned: true}}').nodes)
-        == MOST_PATTERN_NAMES
-    )
+    assert len(read_nodes(f'{{names: "w{{1..{LARGEST_CLUSTER}}}", planned: true}}').nodes) == LARGEST_CLUSTER

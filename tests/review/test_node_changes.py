@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ipamc.model.cluster import Cluster, Mode
-from ipamc.model.limits import MOST_ADDED_NODES
+from ipamc.model.limits import LARGEST_CLUSTER
 from ipamc.model.node import HOSTNAME, CiliumNode, Node
 from ipamc.review.node_changes import ChangeError, apply_changes, parse_change
 from tests.support.builders import AT
@@ -123,7 +123,7 @@ def test_names_that_are_taken_are_not_made_up() -> None:
         ("-rack=a,zone=z9", "no node of lab has rack=a,zone=z9"),
         ("-node what", "lab has no node 'what' in its inventory"),
         ("+2 like n33", "lab has no node 'n33' in its inventory; did you mean 'n3'?"),
-        (f"+{MOST_ADDED_NODES}", "200,000 nodes come in all; 100,000 is the limit"),
+        (f"+{LARGEST_CLUSTER}", "200,000 nodes come in all; 100,000 is the limit"),
     ],
 )
 def test_what_fits_no_node(text: str, problem: str) -> None:

@@ -12,7 +12,7 @@ from ipamc.lock.file import line_at
 from ipamc.model.assertion import Agreed, Assertion
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import At, Diagnostic, Place, Related, count, error, names, warning
-from ipamc.model.limits import BLOCKS_SHOWN
+from ipamc.model.limits import NAMES_SHOWN
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Origin, Plan, Want
 from ipamc.model.wording import cut, shown
@@ -54,10 +54,10 @@ def is_new(plan: Plan, line: Line) -> bool:
 
 
 def lines_shown(plan: Plan, lines: Sequence[tuple[Line, Want | None, str]]) -> list[Related]:
-    """Return the places of at most BLOCKS_SHOWN lines, each with its fault."""
+    """Return the places of at most NAMES_SHOWN lines, each with its fault."""
     found = [
         Related(line_place(plan, line, want), has(plan, line) + (f", {why}" if why else ""))
-        for line, want, why in lines[:BLOCKS_SHOWN]
+        for line, want, why in lines[:NAMES_SHOWN]
     ]
     if more := len(lines) - len(found):
         found[-1] = Related(found[-1].at, f"{found[-1].label}; and {more:,} more")
@@ -146,8 +146,8 @@ def _way_out(plan: Plan, wrong: Sequence[Wrong]) -> str:
     if not held:
         before = f"let a pool with what the test allows come before pool {line.pool} for these nodes"
         return f"{before}, by its nodeSelector or priority, {OR_THE_TEST}"
-    more = f", and so on for all {len(held):,}" if len(held) > BLOCKS_SHOWN else ""
-    command = f"ipamc lock {cluster} {' '.join(f'--renumber {node}' for node in held[:BLOCKS_SHOWN])}{more}"
+    more = f", and so on for all {len(held):,}" if len(held) > NAMES_SHOWN else ""
+    command = f"ipamc lock {cluster} {' '.join(f'--renumber {node}' for node in held[:NAMES_SHOWN])}{more}"
     first = "let a pool with what the test allows serve them, then move "
     if any(found.line.block in pins_of(plan, found.line) for found in wrong):
         first = "take the pin away, then move "
@@ -221,11 +221,11 @@ def shares_prefix(
 def renumber_not_agreed(plan: Plan, test: Assertion, at: Place, wrong: Sequence[Wrong]) -> Diagnostic:
     """IPC1006: every renumber has a ticket."""
     nodes = list(dict.fromkeys(found.line.node for found in wrong))
-    entries = ", ".join(f"{{node: {node}, ticket: …}}" for node in nodes[:BLOCKS_SHOWN])
+    entries = ", ".join(f"{{node: {node}, ticket: …}}" for node in nodes[:NAMES_SHOWN])
     cancel = cancel_of(plan, [found.line for found in wrong])
     message = f"{count(len(nodes), 'node')} renumbered without one: {names(nodes)}"
-    also = [Related(line_place(plan, found.line, found.want), found.why) for found in wrong[:BLOCKS_SHOWN]]
-    fix = f"first add to agreed: {entries}{' …' if len(nodes) > BLOCKS_SHOWN else ''}"
+    also = [Related(line_place(plan, found.line, found.want), found.why) for found in wrong[:NAMES_SHOWN]]
+    fix = f"first add to agreed: {entries}{' …' if len(nodes) > NAMES_SHOWN else ''}"
     return fails("IPC1006", test, at, message, also, f"{fix}, or {cancel}" if cancel else fix)
 
 
@@ -253,7 +253,7 @@ def something_there(
     if held := next((found.line.node for found in wrong if not is_new(plan, found.line)), ""):
         renumber = f"ipamc lock {plan.scheme.name} --renumber {held}"
         way_out += f"; and in the same run move who is there: {renumber}"
-    also = [*lines_shown(plan, [found.shown for found in wrong]), *ranges[:BLOCKS_SHOWN]]
+    also = [*lines_shown(plan, [found.shown for found in wrong]), *ranges[:NAMES_SHOWN]]
     return fails("IPC1005", test, at, f"{' and '.join(what)} there", also, f"{way_out}; {OR_THE_TEST}")
 
 

@@ -23,7 +23,7 @@ from ipamc.model.address_sets import blocks_over, covers, nested, outermost, sha
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import AddressSpace, Cluster
 from ipamc.model.diagnostics import Diagnostic, Place, Related, Span, error, warning
-from ipamc.model.limits import CLUSTERS_SHOWN
+from ipamc.model.limits import NAMES_SHOWN
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.masquerade import needs_members
 from ipamc.model.ownership import RangeIndex
@@ -134,7 +134,7 @@ def _way_out(*ends: tuple[str, Prefix]) -> str:
 
 def meetings(every: Sequence[ClusterPrefixes]) -> list[list[int]]:
     """Return, for each cluster, those of its address space that overlap it, by index, in order.
-    A cluster that overlaps has at least one, and up to CLUSTERS_SHOWN around each of its prefixes: if all
+    A cluster that overlaps has at least one, and up to NAMES_SHOWN around each of its prefixes: if all
     overlap, the number of findings grows with the clusters, and not with their pairs. O(n log n) of all
     prefixes.
     """
@@ -144,7 +144,7 @@ def meetings(every: Sequence[ClusterPrefixes]) -> list[list[int]]:
         spaces.setdefault(found.space, []).extend((prefix, number) for prefix in found.prefixes)
     for entries in spaces.values():
         for (_, number), around in nested(entries, lambda entry: entry[0].block):
-            for _, other in around[-CLUSTERS_SHOWN:]:
+            for _, other in around[-NAMES_SHOWN:]:
                 if other != number:
                     met[number].add(other)
                     met[other].add(number)

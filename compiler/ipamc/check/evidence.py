@@ -14,7 +14,7 @@ from ipamc.model.cilium.versions import can
 from ipamc.model.cluster import Cluster, Mode, Scheme
 from ipamc.model.diagnostics import Diagnostic, Related, Span, and_others, error, names, several, warning
 from ipamc.model.evidence import Evidence
-from ipamc.model.limits import MOST_PLACES, STRANGE_NODES
+from ipamc.model.limits import FEW_NODES, MOST_PLACES
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.node import CiliumNode, Node
 from ipamc.model.ownership import Ownership, OwnershipRules
@@ -90,7 +90,7 @@ class Unknown(NamedTuple):
 
 
 def block_unknown(
-    cluster: Scheme, unknown: Sequence[Unknown], dumped: Collection[str] = ()
+    cluster: Scheme, unknown: Sequence[Unknown], dumped: Collection[str]
 ) -> Iterator[Diagnostic]:
     """IPC0434: the block of every running node is known, from the lock or from the inputs."""
     if not unknown:
@@ -146,7 +146,7 @@ def other_cluster(
     cluster: Scheme, lock: Lock, strange: Sequence[NodeState], agreeing: int
 ) -> Iterator[Diagnostic]:
     """IPC0438: most nodes show at least one of the blocks that the lock has for them."""
-    if len(strange) > max(STRANGE_NODES, (len(strange) + agreeing) // 2):
+    if len(strange) > max(FEW_NODES, (len(strange) + agreeing) // 2):
         first = strange[0]
         mine = next(line for line in lock.lines if line.node == first.name and line.state is State.HELD)
         share = f"{len(strange):,} of {len(strange) + agreeing:,} nodes"

@@ -10,7 +10,7 @@ from ipamc.check.multi_pool import mask_size_changed
 from ipamc.model.cidr import Block, Range
 from ipamc.model.cluster import AddressSpace, Dialect, Mode, Pool, Scheme
 from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, several, warning
-from ipamc.model.limits import NODES_IN_COMMAND
+from ipamc.model.limits import NAMES_SHOWN
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Offers, Want
 from ipamc.model.pool_words import terms
@@ -54,9 +54,9 @@ class Faulty(Struct, frozen=True, kw_only=True):
         if self.replaced or cluster.shared_pools or any(line.state is State.PENDING for line in self.lines):
             return ""
         nodes = sorted({line.node for line in self.lines})
-        others = len(nodes) - NODES_IN_COMMAND
+        others = len(nodes) - NAMES_SHOWN
         more = f", and likewise the other {others:,}" if others > 0 else ""
-        renumber = f"ipamc lock {cluster.name} --renumber {','.join(nodes[:NODES_IN_COMMAND])}{more}"
+        renumber = f"ipamc lock {cluster.name} --renumber {','.join(nodes[:NAMES_SHOWN])}{more}"
         return f"they keep what they hold; to move them {where}: {renumber}"
 
     def give_back(self, cluster: Scheme) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from ipamc.lock.file import line_at
 from ipamc.model.cluster import Scheme
 from ipamc.model.diagnostics import At, Diagnostic, Span, error, several, warning
-from ipamc.model.limits import FREE_LEAVERS
+from ipamc.model.limits import FEW_NODES
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.pool_words import terms
 from ipamc.model.wording import nearest
@@ -37,7 +37,7 @@ def leaver_findings(cluster: Scheme, lock: Lock, leavers: Leavers, consent: Cons
 
 def allowed_to_leave(cluster: Scheme, holders: int) -> int:
     """Return how many of the nodes with blocks may leave in one compile without consent."""
-    return min(max(FREE_LEAVERS, holders * cluster.budget_leave // 100), holders // 2)
+    return min(max(FEW_NODES, holders * cluster.budget_leave // 100), holders // 2)
 
 
 def _way_out(cluster: Scheme) -> str:
@@ -85,7 +85,7 @@ def emptied_pools(cluster: Scheme, lock: Lock, leavers: Leavers, surprising: Lea
             nodes[line.pool].add(line.node)
     for pool, members in sorted(nodes.items()):
         gone = {node: surprising[node] for node in members & surprising.keys()}
-        if len(gone) > FREE_LEAVERS and members <= leavers.keys():
+        if len(gone) > FEW_NODES and members <= leavers.keys():
             message = f"pool {pool or 'none'} loses all its {several(members, terms(cluster).unit)}"
             yield error("IPC0419", _first(lock, gone), message, help=_way_out(cluster))
 

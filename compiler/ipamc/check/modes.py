@@ -11,6 +11,7 @@ from ipamc.model.cilium.support import FIRST, LAST, READ_AT, Capability
 from ipamc.model.cilium.versions import can, since, text, until, waits_for_agent
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Diagnostic, Related, error, note, several, warning
+from ipamc.model.limits import LEAST_BITS
 from ipamc.model.lock import Line
 
 
@@ -132,9 +133,9 @@ def tiny_blocks(cluster: Cluster) -> Iterator[Diagnostic]:
     for pool in cluster.pools:
         for family in pool.families:
             for size, at in sizes_of(pool, family):
-                if size >= BITS[family] - 1:
+                if size > BITS[family] - LEAST_BITS:
                     message = f'/{size} of pool "{pool.name}" has no usable address before Cilium {first}'
-                    fix = f"use /{BITS[family] - 2} or a larger block"
+                    fix = f"use /{BITS[family] - LEAST_BITS} or a larger block"
                     yield error("IPC0552", at, message, also=[cluster.version_here], help=fix)
 
 

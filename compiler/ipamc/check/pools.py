@@ -10,7 +10,7 @@ from ipamc.model.address_sets import blocks_over, covers, index_around, outermos
 from ipamc.model.cidr import BITS, Block, Range, address_text, around
 from ipamc.model.cluster import Cluster, Dialect, Mode, Pool, Usage
 from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, note, several, warning
-from ipamc.model.limits import IPV6_BLOCK_BITS
+from ipamc.model.limits import IPV6_BLOCK_BITS, LEAST_HOST_BITS
 from ipamc.model.node import Node
 from ipamc.model.ownership import PoolRange, nodes_in_pools
 from ipamc.model.pool_words import block_size, native_form, no_new_blocks, with_reserved
@@ -152,9 +152,11 @@ def dialect_bounds(pool: Pool) -> Iterator[Diagnostic]:
             fix = f"use {best}, or write the pool in the native form: {native_form(pool, {})}"
             yield error("IPC0212", part.at / "blockSize", message, help=fix)
         host_bits = BITS[family] - part.block_size
-        if pool.dialect is Dialect.CLUSTER_CIDR and host_bits < 4:
-            message = f"perNodeHostBits {host_bits} is less than 4, the least that ClusterCIDR allows"
-            fix = f"use 4 or more, or write the pool in the native form: {native_form(pool, {})}"
+        if pool.dialect is Dialect.CLUSTER_CIDR and host_bits < LEAST_HOST_BITS:
+            least = f"{LEAST_HOST_BITS}, the least that ClusterCIDR allows"
+            fix = f"use {LEAST_HOST_BITS} or more, or write the pool in the native form: "
+            fix += native_form(pool, {})
+            message = f"perNodeHostBits {host_bits} is less than {least}"
             yield error("IPC0212", part.at / "perNodeHostBits", message, help=fix)
 
 

@@ -14,7 +14,7 @@ from ipamc.cli.findings import format_option, print_findings
 from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import names
 from ipamc.report.terminal_text import visible
-from ipamc.workspace import disk
+from ipamc.workspace import atomic_write, disk
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.failure import EnvironmentFailure
 
@@ -267,9 +267,9 @@ def merge_driver(*, base: str, ours: str, theirs: str, path: str) -> int:
     from ipamc.workspace.environment import today
 
     texts = [disk.read_bytes(version) or b"" for version in (base, ours, theirs)]
-    disk.put(ours, unmerged(texts[1], texts[2]))
+    atomic_write.put(ours, unmerged(texts[1], texts[2]))
     merged = merge(texts[0], texts[1], texts[2], git.show(".", git.trunk("."), path), today=today())
-    disk.put(ours, merged.text)
+    atomic_write.put(ours, merged.text)
     for line in dropped_lines(path, merged.dropped, "the trunk"):
         say(line)
     for conflict in merged.conflicts:

@@ -139,7 +139,7 @@ def command(*, cluster: str | None, space: str | None) -> int:
     return code
 
 
-def first_files(name: str, families: str = "IPv4", mode: str = "") -> dict[str, str]:
+def first_files(name: str, families: str, mode: str = "") -> dict[str, str]:
     """Return the texts of a new cluster, by name of the file."""
     words = {"name": name, "schemas": SCHEMAS, "families": families, "mode": mode or "cluster-pool"}
     return {file: content.format(**words) for file, content in FILES.items()}

@@ -13,7 +13,7 @@ from ipamc.cli.findings import format_option, print_findings
 from ipamc.cli.options import Revision, output_option
 from ipamc.cli.terminal import progress, say, show, show_json
 from ipamc.model.diagnostics import Refused
-from ipamc.model.limits import LARGEST_WAVE
+from ipamc.model.limits import LARGEST_CLUSTER
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.disk import assets
 from ipamc.workspace.source import Disk, Source
@@ -49,7 +49,7 @@ CHANGES = (
 @click.option("--pool", "pools", multiple=True, metavar="NAME")
 @click.option("--selector", default="", metavar="TEXT")
 @click.option("--to", default="", metavar="VALUE")
-@click.option("--wave-size", type=click.IntRange(min=1, max=LARGEST_WAVE), metavar="N")
+@click.option("--wave-size", type=click.IntRange(min=1, max=LARGEST_CLUSTER), metavar="N")
 @click.option("--by", default="", metavar="LABEL")
 @output_option("markdown", "json")
 @format_option

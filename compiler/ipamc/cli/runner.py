@@ -254,7 +254,7 @@ def summary(changes: Changes) -> str:
     return ", ".join(filter(None, parts)) or "unchanged"
 
 
-def outdated(changes: Changes, folder: str, name: str, beside: Sequence[str] = ()) -> str:
+def outdated(changes: Changes, folder: str, name: str, beside: Sequence[str]) -> str:
     """Return the message with a cluster's outdated files, those `beside` it, and the command to run."""
     paths = ["ipam.lock"] if changes.lock else []
     paths += [f"rendered/{path}" for path in (*changes.written, *changes.removed)]

@@ -77,7 +77,7 @@ class Draft(Struct, frozen=True, kw_only=True):
     """What a person must decide. After an error nothing is written."""
 
 
-def ranges_around(blocks: Iterable[Block], others: Sequence[Block] = ()) -> tuple[Block, ...]:
+def ranges_around(blocks: Iterable[Block], others: Sequence[Block]) -> tuple[Block, ...]:
     """Return few CIDRs that contain all blocks, by address.
     No CIDR overlaps one of `others`, unless a block does, and none has more than SPARSEST_RANGE times the
     addresses of its blocks. O(n log n).

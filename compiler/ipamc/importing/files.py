@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
@@ -231,7 +230,7 @@ def inventory_head(comment: str) -> str:
     return f"{comment}{_SCHEMA.format('nodeinventory')}apiVersion: {_OURS}\nkind: NodeInventory\nnodes:\n"
 
 
-def evidence_text(dump: Dump, mode: Mode, given: Mapping[str, Blocks] = MappingProxyType({})) -> str:
+def evidence_text(dump: Dump, mode: Mode, given: Mapping[str, Blocks]) -> str:
     """Return ciliumnodes.yaml: `spec.ipam` of CiliumNodes, including those of nodes that are gone.
     A node with blocks from another source than Cilium (`given`) is written as its CiliumNode will be, until
     that shows some. In kubernetes mode agents copy podCIDRs of Nodes: only differences are evidence.

@@ -1,4 +1,7 @@
-"""The end of a block's quarantine, after which its addresses may be given out again."""
+"""The end of a block's quarantine, after which its addresses may be given out again.
+
+The law decides whether it is over: `is_over()` in `law/change.py`, which needs no other room.
+"""
 
 from __future__ import annotations
 

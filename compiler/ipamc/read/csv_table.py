@@ -167,7 +167,7 @@ def _rows(
             found.append(table_syntax(table.at(Row(line, {})), problem, way_out))
 
 
-def table_syntax(at: At, problem: str, way_out: str = "") -> Diagnostic:
+def table_syntax(at: At, problem: str, way_out: str) -> Diagnostic:
     """IPC0870: a table is CSV: a row of headers, and as many cells in every row."""
     return error("IPC0870", at, problem, help=way_out)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from ipamc.model.limits import LABELS_SHOWN, MOST_DIGITS, VALUE_SHOWN
+from ipamc.model.limits import MOST_DIGITS, NAMES_SHOWN, VALUE_SHOWN
 from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem
 from ipamc.model.wording import listing, near, nearest, suggestion
 from ipamc.read.schema import Schema, resolve_reference, types
@@ -294,7 +294,7 @@ def as_selector(value: Mapping[str, Any], known: Collection[str], field: str) ->
         return ""
     labels = {key: label for key, label in value.items() if key not in known}
     there = value.get("matchLabels", {})
-    if not 0 < len(labels) <= LABELS_SHOWN or not isinstance(there, Mapping) or len(there) > LABELS_SHOWN:
+    if not 0 < len(labels) <= NAMES_SHOWN or not isinstance(there, Mapping) or len(there) > NAMES_SHOWN:
         return ""
     if any(near(key, known, 1) or label_key_problem(key) for key in labels):
         return ""

@@ -49,12 +49,12 @@ def too_many(at: At, what: str) -> Diagnostic:
     return too_much(at, f"more than {MOST_NODES:,} {what}", way_out)
 
 
-def not_text(at: At, problem: str, way_out: str = "") -> Diagnostic:
+def not_text(at: At, problem: str, way_out: str) -> Diagnostic:
     """IPC0005: an input file is UTF-8 text without control characters."""
     return error("IPC0005", at, problem, help=way_out)
 
 
-def unknown_field(at: At, name: str, owner: str, known: Iterable[str], better: str = "") -> Diagnostic:
+def unknown_field(at: At, name: str, owner: str, known: Iterable[str], better: str) -> Diagnostic:
     """IPC0006: a document of one of ipamc's own kinds has only known fields."""
     known = list(known)
     others = f"use one of {listing(known)}" if known else "remove it: no field is allowed here"

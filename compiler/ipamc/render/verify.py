@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ipamc.model.diagnostics import At, Diagnostic, Place, count, error
-from ipamc.model.limits import VALIDATOR_SHOWN
+from ipamc.model.limits import ERROR_SHOWN
 from ipamc.model.wording import shown
 from ipamc.read.locate import locate
 from ipamc.read.syntax.document import Keys, Unreadable
@@ -63,7 +63,7 @@ def verify(
 
 def malformed(at: At, problem: str) -> Diagnostic:
     """IPC0601: rendered files match their schemas, or nothing is written."""
-    cut = problem if len(problem) <= VALIDATOR_SHOWN else f"{problem[:VALIDATOR_SHOWN]}…"
+    cut = problem if len(problem) <= ERROR_SHOWN else f"{problem[:ERROR_SHOWN]}…"
     way_out = "report it with the lines above: this is a bug of ipamc, not of your input; nothing was written"
     return error("IPC0601", at, cut, help=way_out)
 

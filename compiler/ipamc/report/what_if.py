@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 from ipamc.model.diagnostics import count
-from ipamc.model.limits import ADDED_SHOWN, REASONS_SHOWN
+from ipamc.model.limits import ADDED_SHOWN, LINES_SHOWN
 from ipamc.model.lock import Line
 from ipamc.report.terminal_text import box, visible
 from ipamc.report.utilisation import number
@@ -71,7 +71,7 @@ def _going(answer: WhatIf) -> Iterator[str]:
 
 def _lacking(answer: WhatIf) -> Iterator[str]:
     new = {name for names in answer.changed.added.values() for name in names}
-    for found in answer.without[:REASONS_SHOWN]:
+    for found in answer.without[:LINES_SHOWN]:
         first = found.nodes[0]
         old = sum(name not in new for name in found.nodes)
         of = f", {old:,} of them in the inventory already" if old else ""
@@ -81,9 +81,9 @@ def _lacking(answer: WhatIf) -> Iterator[str]:
         yield from (f"  - {'' if way.enough else 'helps some: '}{visible(way.text)}" for way in found.ways)
         if not found.ways and found.finding.help:
             yield f"  - {visible(found.finding.help)}"
-    if len(answer.without) > REASONS_SHOWN:
-        yield f"{len(answer.without) - REASONS_SHOWN:,} more reasons: all are in --output json"
-    yield from (f"{refused.code}: {visible(refused.message)}" for refused in answer.refused[:REASONS_SHOWN])
+    if len(answer.without) > LINES_SHOWN:
+        yield f"{len(answer.without) - LINES_SHOWN:,} more reasons: all are in --output json"
+    yield from (f"{refused.code}: {visible(refused.message)}" for refused in answer.refused[:LINES_SHOWN])
 
 
 def notes(answer: WhatIf) -> Iterator[str]:

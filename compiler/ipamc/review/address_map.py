@@ -21,7 +21,7 @@ from ipamc.model.address_sets import blocks_over, outermost
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Scheme
 from ipamc.model.evidence import Evidence
-from ipamc.model.limits import MAP_OFFERS, MAP_REASONS
+from ipamc.model.limits import MAP_REASONS, NAMES_SHOWN
 from ipamc.model.lock import Line, Lock
 from ipamc.model.plan import Want
 from ipamc.review.explain_pools import ExplainedPool, PoolRole, explain_pools
@@ -97,7 +97,7 @@ def _inside(use: PoolUse, blocks: Sequence[Block]) -> tuple[Block, ...]:
 def _offers(cluster: Scheme, want: Want, _: str) -> Iterator[ExplainedPool]:
     """Yield the pools that may serve a node, in order, without a reason."""
     other = PoolRole.STANDS_IN if cluster.mode.one_block else PoolRole.SERVES
-    for place, offer in enumerate(want.offers[:MAP_OFFERS]):
+    for place, offer in enumerate(want.offers[:NAMES_SHOWN]):
         yield ExplainedPool(pool=offer.pool, verdict=other if place else PoolRole.FIRST, why="")
 
 

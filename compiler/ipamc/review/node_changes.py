@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.model.cluster import Cluster
-from ipamc.model.limits import MOST_ADDED_NODES
+from ipamc.model.limits import LARGEST_CLUSTER
 from ipamc.model.node import HOSTNAME, Node
 from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem
 from ipamc.model.wording import shown as quoted
@@ -44,9 +44,9 @@ def parse_change(text: str) -> NodeChange:
     """Parse a change: commas or blanks divide labels; `-KEY VALUE` is `-KEY=VALUE`. Raises ChangeError."""
     sign, rest = text[:1], text[1:].split()
     if sign == "+" and rest and rest[0].isascii() and rest[0].isdigit():
-        count = int(rest[0]) if len(rest[0]) < 10 else MOST_ADDED_NODES + 1
-        if not 0 < count <= MOST_ADDED_NODES:
-            raise ChangeError(f"{quoted(text)}: 1 to {MOST_ADDED_NODES:,} nodes can come")
+        count = int(rest[0]) if len(rest[0]) < 10 else LARGEST_CLUSTER + 1
+        if not 0 < count <= LARGEST_CLUSTER:
+            raise ChangeError(f"{quoted(text)}: 1 to {LARGEST_CLUSTER:,} nodes can come")
         words = rest[1:]
         like = ""
         if words[:1] == ["like"]:
@@ -94,8 +94,8 @@ def apply_changes(cluster: Cluster, changes: Sequence[NodeChange]) -> ChangedClu
         if not change.count
     }
     total = sum(change.count for change in changes)
-    if total > MOST_ADDED_NODES:
-        raise ChangeError(f"{total:,} nodes come in all; {MOST_ADDED_NODES:,} is the limit")
+    if total > LARGEST_CLUSTER:
+        raise ChangeError(f"{total:,} nodes come in all; {LARGEST_CLUSTER:,} is the limit")
     added, new = _coming(cluster, every, [change for change in changes if change.count], len(str(total)))
     nodes = sorted([*staying.values(), *new], key=lambda node: node.name) if new else staying.values()
     gone = every.keys() - staying.keys()
@@ -140,5 +140,5 @@ def _coming(
 
 
 def _unknown(cluster: Cluster, name: str, every: Mapping[str, Node]) -> str:
-    hint = suggestion(name, every) if len(every) <= MOST_ADDED_NODES else ""
+    hint = suggestion(name, every) if len(every) <= LARGEST_CLUSTER else ""
     return f"{cluster.name} has no node {quoted(name)} in its inventory{hint and f'; {hint}'}"

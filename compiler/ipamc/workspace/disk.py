@@ -1,23 +1,20 @@
 """Single files and folders: read if regular, written through no link, and stdin.
 
-A file is written beside its place and then renamed, so that it is whole at any time. A failure of the
-environment (no permission, no space, no such folder) is raised as OSError or as EnvironmentFailure; the
-command line prints it as one line.
+A failure of the environment (no permission, no space, no such folder) is raised as OSError or as
+EnvironmentFailure; the command line prints it as one line.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
-from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path, PurePath
 
 from ipamc.model.limits import LARGEST_FILE
 from ipamc.workspace import safe_read
+from ipamc.workspace.atomic_write import put
 from ipamc.workspace.failure import EnvironmentFailure
-from ipamc.workspace.locked_folder import is_leftover, temporary
 from ipamc.workspace.safe_read import refuse_links, refuse_way_out
 
 read_bytes = safe_read.read
@@ -156,40 +153,3 @@ def is_same(path: Path, data: bytes) -> bool:
         return safe_read.has(str(path), data)
     except safe_read.Irregular:
         return False
-
-
-def put(path: str, data: bytes) -> None:
-    """Write a temporary file in the same folder, then rename it."""
-    where = Path(path)
-    beside = where.with_name(temporary())
-    with _writing_in(where.parent):
-        try:
-            with beside.open("xb") as file:  # x: fails for a link
-                file.write(data)
-            beside.replace(where)
-        except BaseException:
-            beside.unlink(missing_ok=True)
-            raise
-
-
-@contextlib.contextmanager
-def _writing_in(folder: Path) -> Iterator[None]:
-    """Lock a folder together with other writers; the first one removes what killed runs left there."""
-    try:
-        import fcntl
-
-        handle = os.open(folder, os.O_RDONLY)
-    except (ImportError, OSError):
-        yield
-        return
-    try:
-        with contextlib.suppress(OSError):  # another run writes there, or the file system has no locks
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for path in folder.iterdir():
-                if is_leftover(path):
-                    path.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(handle)

@@ -21,7 +21,7 @@ from typing import IO
 
 from msgspec import Struct
 
-from ipamc.model.limits import GIT_SECONDS, LARGEST_GIT_OUTPUT
+from ipamc.model.limits import GIT_SECONDS, LARGEST_FILE
 from ipamc.workspace.environment import program
 from ipamc.workspace.failure import EnvironmentFailure
 
@@ -114,7 +114,7 @@ def text(output: bytes) -> str:
 
 def run(folder: str, command: str, *arguments: str, options: Sequence[str] = (), stdin: bytes = b"") -> Done:
     """Run a command of git at the top of a work tree.
-    Raises EnvironmentFailure, also above LARGEST_GIT_OUTPUT bytes of output.
+    Raises EnvironmentFailure, also above LARGEST_FILE bytes of output.
     """
     with started(folder, *options, command, *arguments) as git:
         # In a thread: git answers before it has read all input, and a pipe holds 64 KiB.
@@ -124,9 +124,9 @@ def run(folder: str, command: str, *arguments: str, options: Sequence[str] = (),
 
         asking = Thread(target=ask, daemon=True)
         asking.start()
-        output = git.stdout.read(LARGEST_GIT_OUTPUT + 1)
-        if len(output) > LARGEST_GIT_OUTPUT:
-            more = f"more than {LARGEST_GIT_OUTPUT:,} bytes"
+        output = git.stdout.read(LARGEST_FILE + 1)
+        if len(output) > LARGEST_FILE:
+            more = f"more than {LARGEST_FILE:,} bytes"
             raise EnvironmentFailure(f"git {command} prints {more}: is this a repository of clusters?")
         asking.join()
         return git.done(output)

@@ -12,9 +12,9 @@ from ipamc.model.diagnostics import Diagnostic, Place, Refused, Span
 from ipamc.model.limits import FILE_HEAD, LARGEST_INPUTS
 from ipamc.read import space_index
 from ipamc.workspace import disk, safe_read
+from ipamc.workspace.atomic_write import is_leftover
 from ipamc.workspace.clusters import parent_of
 from ipamc.workspace.disk import RENDERED, SUFFIXES
-from ipamc.workspace.locked_folder import is_leftover
 from ipamc.workspace.safe_read import Irregular, refuse_links
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -19,7 +18,6 @@ from ipamc.workspace.safe_read import Signature, refuse_links, signature
 
 _BY_HANDLE = {os.open, os.mkdir, os.rename, os.rmdir, os.stat, os.unlink} <= os.supports_dir_fd
 """Whether the system opens folders and looks up names relative to them. Windows does not."""
-_TEMPORARY = re.compile(r"\.ipamc-[0-9a-f]+\.tmp").fullmatch
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
@@ -111,16 +109,6 @@ def _open(name: str, above: int, *, make: bool) -> int:
             raise
     os.mkdir(name, dir_fd=above)
     return os.open(name, _FOLDER, dir_fd=above)
-
-
-def temporary() -> str:
-    """Return a random name for a temporary file."""
-    return f".ipamc-{os.urandom(8).hex()}.tmp"
-
-
-def is_leftover(path: Path) -> bool:
-    """Return whether a path is a temporary file. If no other run writes, a killed run left it."""
-    return bool(_TEMPORARY(path.name)) and (path.is_symlink() or not path.is_dir())
 
 
 @contextlib.contextmanager

@@ -15,10 +15,11 @@ from msgspec import Struct
 
 from ipamc.model.progress import phase, track
 from ipamc.workspace import safe_read, tree
+from ipamc.workspace.atomic_write import is_leftover, temporary
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.disk import LOCK, RENDERED, is_same, lock_path
 from ipamc.workspace.failure import EnvironmentFailure
-from ipamc.workspace.locked_folder import LockedFolder, is_leftover, temporary
+from ipamc.workspace.locked_folder import LockedFolder
 
 if TYPE_CHECKING:
     from ipamc.pipeline import Inputs

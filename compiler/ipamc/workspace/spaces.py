@@ -59,7 +59,7 @@ def own_index(folder: str) -> dict[str, bytes]:
     return {} if text is None else {index_path(name_of(folder)): text}  # the folder may be "."
 
 
-def indexes_beside(folder: str, spaces: Sequence[str] | None = None) -> dict[str, bytes]:
+def indexes_beside(folder: str, spaces: Sequence[str] | None) -> dict[str, bytes]:
     """Read the indexes of address spaces beside a cluster's folder, by path. Raises EnvironmentFailure for a
     link. `spaces` are the folders with an index, if known: a fleet looks for them once.
     """

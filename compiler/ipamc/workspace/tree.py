@@ -7,9 +7,9 @@ from pathlib import Path, PurePosixPath
 
 from ipamc.read.parts import parts
 from ipamc.workspace import safe_read
+from ipamc.workspace.atomic_write import is_leftover
 from ipamc.workspace.disk import RENDERED
 from ipamc.workspace.failure import EnvironmentFailure
-from ipamc.workspace.locked_folder import is_leftover
 from ipamc.workspace.safe_read import refuse_links
 
 _SHARDS = (("nodes", "nodes.yaml"), ("pools", "ippools.yaml"))

@@ -17,7 +17,7 @@ from ipamc.model.cilium.flags import odd_values
 from ipamc.model.cilium.operator_list import Assumed
 from ipamc.model.diagnostics import count, names
 from ipamc.model.evidence import every_block
-from ipamc.model.limits import ERROR_WAITS, OUTCOME_LINES
+from ipamc.model.limits import ERROR_WAITS, LINES_SHOWN
 from ipamc.model.progress import phase
 from ipamc.read.parts import ADMISSION, BEFORE_SHARDS, FIRST, KUSTOMIZATION
 from ipamc.read.parts import parts as ordered
@@ -146,7 +146,7 @@ def _tree(kube: Kube, name: str, given: Sequence[str]) -> tuple[Manifests, Parts
     compiled = recompiled(folder)
     # Before kustomize builds: a kustomization that was not compiled may run and fetch anything.
     if found := list(rendered_differences(there, compiled.rendered)):
-        for problem in found[:OUTCOME_LINES]:
+        for problem in found[:LINES_SHOWN]:
             say(f"error: {name}: {there.shown}: {problem}")
         raise EnvironmentFailure(
             f"{there.shown} has not what {disk.LOCK} says should be there: nothing was applied; "
@@ -238,7 +238,7 @@ def _withheld(
         cordoned = {name_of(node) for node in nodes.values() if node["spec"]["unschedulable"]}
         found += used_by_pods(moved, pods, cordoned)
     withheld = {item.identity: item for item in found}
-    for item in found[:OUTCOME_LINES]:
+    for item in found[:LINES_SHOWN]:
         say(f"error: {name}: {item.identity}: not applied: {item.reason}; {item.help}")
     if withheld:
         say(f"error: {name}: {count(len(withheld), 'object')} not applied: {names(withheld)}")
@@ -320,7 +320,7 @@ def _send(
     done = kube.apply(objects, late, seconds)
     left = _grown(kube, name, done.refused) if "onflict with " in done.problem else done.refused
     refused = set(map(identity, left))
-    for document in left[:OUTCOME_LINES]:
+    for document in left[:LINES_SHOWN]:
         alone = kube.apply([document])
         if alone.refused:
             say(f"error: {name}: {identity(document)}: {refusal(alone.problem, name, document)}")

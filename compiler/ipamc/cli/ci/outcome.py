@@ -9,7 +9,7 @@ from ipamc.cli.terminal import say
 from ipamc.model.admission import POLICIES
 from ipamc.model.cilium.operator_list import Assumed
 from ipamc.model.diagnostics import count, names
-from ipamc.model.limits import ERROR_WAITS, OUTCOME_LINES
+from ipamc.model.limits import ERROR_WAITS, LINES_SHOWN
 from ipamc.model.progress import phase
 from ipamc.review.live.apply import ORDER, LeftOver, Live, drift, is_foreign_tree, left_over, pool_users
 from ipamc.review.live.cilium import Run, judge
@@ -79,10 +79,10 @@ def operator_is_content(
     if after.refused:
         roles = f"apply its roles again ('ipamc ci rbac {name}'): {after.refused}"
         say(f"{name}: CiliumNodes are read again, because this job may not watch them: {roles}")
-    for node, error in sorted(found.failures.items())[:OUTCOME_LINES]:
+    for node, error in sorted(found.failures.items())[:LINES_SHOWN]:
         advice = (f"; {each}" for part, each in ADVICE.items() if part in error)
         say(f"error: {name}: CiliumNode {node}: {error}{''.join(advice)}")
-    for node, error in sorted(found.before.items())[:OUTCOME_LINES]:
+    for node, error in sorted(found.before.items())[:LINES_SHOWN]:
         say(f"{name}: CiliumNode {node}: was there before, and this apply changed nothing of it: {error}")
     if found.restart:
         lacks = f"lacks the blocks of {count(len(found.restart), 'node')} until then: {names(found.restart)}"

@@ -174,7 +174,7 @@ def _about_nodes(
         yield rules.other_pod_cidrs(other[0].at, [node.name for node in other])
 
 
-def distinct_draft(dump: Dump, ranges: Sequence[Block], mode: Mode = Mode.CLUSTER_POOL) -> Draft:
+def distinct_draft(dump: Dump, ranges: Sequence[Block], mode: Mode) -> Draft:
     """Return a cluster with blocks from ranges that Calico does not use, as in Cilium's own guide."""
     pools, found = read_pools(dump)
     held = holdings(dump, ())

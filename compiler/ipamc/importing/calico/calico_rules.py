@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.diagnostics import At, Diagnostic, Related, Span, count, error, names, note, warning
 from ipamc.model.dump import Dump, SeenAffinity, SeenBlock
-from ipamc.model.limits import CALICO_PLACES, USERS_SHOWN
+from ipamc.model.limits import MOST_PLACES, USERS_SHOWN
 from ipamc.model.selector.selector import Selector
 from ipamc.model.wording import cut, listing, shown
 from ipamc.read.dump.programs import list_at, value_at
@@ -62,6 +62,7 @@ EXPORT = (
 """The same with etcd."""
 _UNKNOWN = "an unknown user"
 _AGAIN = "make the dump again after a minute"
+_PLACES = 1 + MOST_PLACES  # the first is that of the finding
 
 
 def too_many_pools(at: At, number: int, limit: int) -> Diagnostic:
@@ -176,7 +177,7 @@ def no_blocks(at: At, claims: int) -> Diagnostic:
 
 def _further(claims: Iterable[Claim]) -> list[Related]:
     """Return the places of all claims but the first."""
-    return [Related(claim.at, f"{claim.block} of node {claim.node}") for claim in [*claims][1:CALICO_PLACES]]
+    return [Related(claim.at, f"{claim.block} of node {claim.node}") for claim in [*claims][1:_PLACES]]
 
 
 def outside_pools(claims: Sequence[Claim]) -> Diagnostic:
@@ -211,7 +212,7 @@ def being_released(affinities: Sequence[SeenAffinity]) -> Diagnostic:
     """IPC0864: no block is being released while a dump is made."""
     which = [f"{each.block} of {each.host}" for each in affinities]
     text = f"{count(len(affinities), 'block is', 'blocks are')} being released: {names(which)}; reserved"
-    also = [Related(each.at, words) for each, words in zip(affinities, which, strict=True)][1:CALICO_PLACES]
+    also = [Related(each.at, words) for each, words in zip(affinities, which, strict=True)][1:_PLACES]
     way_out = f"{_AGAIN}; or take the CIDR out of reserved when the BlockAffinity is gone"
     return warning("IPC0864", affinities[0].at, text, also=also, help=way_out)
 
@@ -339,7 +340,7 @@ def overlay(pools: Sequence[CalicoPool]) -> Diagnostic:
     which = names(f"{pool.name} ({pool.overlay})" for pool in pools)
     have = count(len(pools), "pool has", "pools have")
     text = f"{have} an overlay, beside which Cilium cannot route the same blocks: {which}"
-    also = [Related(pool.at, f"pool {pool.name}") for pool in pools[1:CALICO_PLACES]]
+    also = [Related(pool.at, f"pool {pool.name}") for pool in pools[1:_PLACES]]
     way_out = "import into a range that Calico does not use: --distinct CIDR"
     way_out += "; or set ipipMode and vxlanMode to Never, where the network routes the blocks"
     way_out += ", and make the dump again"

@@ -14,10 +14,9 @@ from ipamc.model.lock import Line, State
 from ipamc.model.plan import Demand, Offer, Origin, Want
 from ipamc.model.pool_words import why_only_pins
 from ipamc.place.allocate import shortage
+from ipamc.place.allocate.dual_stack import Families, asked_of, has_no, ip, less, together
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.occupancy import Occupancy
-
-Families = tuple[int, ...]
 
 _NO_ROOM = "has no room"
 
@@ -81,7 +80,7 @@ class Newcomers(Struct):
         key, offers = (id(want.offers), families), want.offers
         if key not in self._firsts:
             self._firsts[key] = None
-            if len(families) == 1 and offers and _asked(offers[0], families):
+            if len(families) == 1 and offers and asked_of(offers[0], families):
                 space = self._space(offers[0].pool, families[0])
                 self._firsts[key] = _First(offers[0].pool.name, space, offers[0].sizes[families[0]])
         first = self._firsts[key]
@@ -100,12 +99,12 @@ class Newcomers(Struct):
         place = 0
         while place < len(offers):
             offer = offers[place]
-            asked = _asked(offer, missing)
+            asked = asked_of(offer, missing)
             if not asked:
                 # On to the next offer that has a missing family.
                 known = self._askable.get((id(offers), missing))
                 if known is None:
-                    known = [number for number, offer in enumerate(offers) if _asked(offer, missing)]
+                    known = [number for number, offer in enumerate(offers) if asked_of(offer, missing)]
                     self._askable[id(offers), missing] = known
                 index = bisect.bisect_left(known, place)
                 place = known[index] if index < len(known) else len(offers)
@@ -113,7 +112,7 @@ class Newcomers(Struct):
             if self._give(node, offer, asked):
                 if asked == missing:
                     return
-                missing = _less(missing, asked)
+                missing = less(missing, asked)
             else:
                 missing = self._replace_full(node, offer, asked, missing)
                 if not set(asked).isdisjoint(missing):
@@ -153,9 +152,9 @@ class Newcomers(Struct):
             if place == len(others):
                 break
             other = others[place]
-            some = _asked(other, missing)
+            some = asked_of(other, missing)
             if some and self._give(node, other, some):
-                missing = _less(missing, some)
+                missing = less(missing, some)
                 if set(asked).isdisjoint(missing):
                     break
             elif place == first:  # it has none of these families, or stays full
@@ -165,13 +164,9 @@ class Newcomers(Struct):
 
     def _give(self, node: str, offer: Offer, families: Families, addresses: int = 0) -> bool:
         """Place a block per family with this number of addresses (0: all); none if one has no room."""
-        places = []
-        for family in families:
-            space = self._space(offer.pool, family)
-            found = space.find(offer.sizes[family])
-            if found is None:
-                return False
-            places.append((space, found))
+        places = together((self._space(offer.pool, family), offer.sizes[family]) for family in families)
+        if places is None:
+            return False
         for space, found in places:
             space.take(found)
             block, pool = found.block, offer.pool.name
@@ -211,10 +206,10 @@ class Newcomers(Struct):
         for other in offers:
             pool, name = other.pool, other.pool.name
             if name not in may:
-                why = why_only_pins(pool) or ("" if _asked(other, missing) else _has_no(missing))
+                why = why_only_pins(pool) or ("" if asked_of(other, missing) else has_no(missing))
                 passed[name] = self._because(name, why or "may not take its place", barred=not why)
         return _Explained(
-            full=_less(asked, room),
+            full=less(asked, room),
             room=tuple(family for family in room if family in missing),
             passed=tuple(passed.values()),
             until=len(self.lines) if may_change else None,
@@ -226,7 +221,7 @@ class Newcomers(Struct):
         known = self._explained.get(key)
         if known is None:
             pools = (offer.pool for offer in offers)
-            passed = (self._because(pool.name, why_only_pins(pool) or _has_no(missing)) for pool in pools)
+            passed = (self._because(pool.name, why_only_pins(pool) or has_no(missing)) for pool in pools)
             known = self._explained[key] = _Explained(full=(), room=(), passed=tuple(passed), until=None)
         return known.passed
 
@@ -235,26 +230,8 @@ class Newcomers(Struct):
         return self._passed.setdefault(passed, passed)
 
     def _why_not(self, offer: Offer, missing: Families) -> str:
-        asked = _asked(offer, missing)
+        asked = asked_of(offer, missing)
         if not asked:
-            return why_only_pins(offer.pool) or _has_no(missing)
+            return why_only_pins(offer.pool) or has_no(missing)
         room = self._room(offer, asked)
-        return f"{_NO_ROOM} in {shortage.ip(_less(asked, room))}" if room else "is full"
-
-
-def _asked(offer: Offer, missing: Families) -> Families:
-    """Return the missing families that a pool has; none for a pool that gives out only pins."""
-    if offer.pool.disabled or offer.pool.unlisted:
-        return ()
-    sizes = offer.sizes
-    if len(missing) == 1:  # nearly always: no new tuple is created
-        return missing if missing[0] in sizes else ()
-    return tuple([family for family in missing if family in sizes])
-
-
-def _less(families: Families, some: Families) -> Families:
-    return tuple([family for family in families if family not in some])
-
-
-def _has_no(families: Families) -> str:
-    return f"has no {' or '.join(f'IPv{family}' for family in families)}"
+        return f"{_NO_ROOM} in {ip(less(asked, room))}" if room else "is full"

@@ -15,11 +15,12 @@ from ipamc.model.address_sets import addresses_taken, blocks_over, lines_over, s
 from ipamc.model.cidr import BITS
 from ipamc.model.cluster import AddressSpace, Dialect, Pool, PoolFamily, Scheme
 from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, several, warning
-from ipamc.model.limits import SMALLER_SIZES, SMALLER_SIZES_AT_FIRST
+from ipamc.model.limits import LEAST_BITS, LEAST_HOST_BITS, SMALLER_SIZES, SMALLER_SIZES_AT_FIRST
 from ipamc.model.lock import Line, Lock
 from ipamc.model.node import Node
 from ipamc.model.plan import Offer
 from ipamc.model.pool_words import block_size, more_room, range_for, terms
+from ipamc.place.allocate.dual_stack import ip
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.occupancy import Occupancy, Reuse
 from ipamc.place.quarantine import first_day
@@ -268,20 +269,9 @@ def _nodes(cluster: Scheme, nodes: list[Node]) -> str:
     return several([node.name for node in nodes], terms(cluster).unit)
 
 
-def ip(families: Iterable[int]) -> str:
-    """List families: `IPv4 and IPv6`."""
-    return " and ".join(f"IPv{family}" for family in families)
-
-
 def _passed_text(passed: tuple[Passed, ...]) -> str:
     pools = [f"pool {pool.pool} {pool.why}" for pool in passed[:8]]
     return ", ".join(pools) + (f" and {len(passed) - 8:,} more" if len(passed) > 8 else "")
-
-
-LEAST_HOST_BITS = 4
-"""For a ClusterCIDR (IPC0212)."""
-LEAST_BITS = 2
-"""For any other pool: smaller blocks have no usable address before Cilium 1.17 (IPC0552)."""
 
 
 class Smaller(NamedTuple):

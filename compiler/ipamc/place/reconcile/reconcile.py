@@ -28,7 +28,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Mode, Pool, Scheme
 from ipamc.model.diagnostics import Diagnostic, Span, count, error, names
 from ipamc.model.evidence import Evidence, waits
-from ipamc.model.limits import JOINED_AGAIN
+from ipamc.model.limits import FEW_NODES
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import NodeState, Origin, Reconciled, ShownBlock, Stale, StaleReason, Want
@@ -135,7 +135,7 @@ def rendered_uids(cluster: Scheme, lock: Lock, consent: Consent, rendered: Rende
         return {}
     uids = rendered.uids
     others = sum(uids.get(node.name, node.uid) != node.uid for node in cluster.nodes if node.uid)
-    return {} if others > max(JOINED_AGAIN, len(uids) // 2) else uids
+    return {} if others > max(FEW_NODES, len(uids) // 2) else uids
 
 
 def _all_replaced(nodes: Iterable[NodeState], before: Lock) -> list[NodeState]:

@@ -15,7 +15,7 @@ from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Log, Related, count, error, names, several, warning
 from ipamc.model.dump import Dump
-from ipamc.model.limits import JOINED_AGAIN, OLDEST_DUMP_FOR_RESIZE
+from ipamc.model.limits import FEW_NODES, OLDEST_DUMP_FOR_RESIZE
 from ipamc.model.lock import State
 from ipamc.model.node import CiliumNode
 from ipamc.model.plan import Plan
@@ -61,7 +61,7 @@ def of_another_cluster(plan: Plan, dump: Dump) -> Iterator[Diagnostic]:
         yield error("IPC0611", dump.at, message, help="use a dump of this cluster")
     known = [node for node in there if node.uid and node.name in dump.nodes_by_name]
     others = [node for node in known if (uid := dump.nodes_by_name[node.name].uid) and uid != node.uid]
-    if len(others) > max(JOINED_AGAIN, len(known) // 2):
+    if len(others) > max(FEW_NODES, len(known) // 2):
         first = others[0]
         uids = f"have another uid than in the inventory: {names(node.name for node in others)}"
         message = f"{len(others):,} of {count(len(known), 'node')} {uids}"

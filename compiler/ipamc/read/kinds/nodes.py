@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType, field
 from ipamc.model.address_sets import aggregated
 from ipamc.model.cidr import BITS, Block, no_cidrs
 from ipamc.model.diagnostics import At, Place
-from ipamc.model.limits import LONGEST_SUBDOMAIN, MOST_PATTERN_NAMES
+from ipamc.model.limits import LARGEST_CLUSTER, LONGEST_SUBDOMAIN
 from ipamc.model.node import CiliumNode, Node
 from ipamc.model.progress import track
 from ipamc.model.selector.label_syntax import subdomain_problem
@@ -127,8 +127,8 @@ def _expanded(pattern: str, entry: _Entry, at: Place, reading: Reading) -> Seque
         return ()
     number = node_names.size(parts)
     total = reading.names + number
-    if total > MOST_PATTERN_NAMES:
-        found.append(rules.too_many_names(at, number, total, MOST_PATTERN_NAMES))
+    if total > LARGEST_CLUSTER:
+        found.append(rules.too_many_names(at, number, total, LARGEST_CLUSTER))
         return ()
     reading.names = total
     names = node_names.names(parts)

@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 from ipamc.model import assertion
 from ipamc.model.cidr import Range
 from ipamc.model.diagnostics import Place, count
-from ipamc.model.limits import MOST_ROOM_NODES, MOST_TEST_ITEMS
+from ipamc.model.limits import LARGEST_CLUSTER, MOST_TESTS
 from ipamc.model.selector.label_syntax import label_key_problem
 from ipamc.model.selector.selector import Selector
 from ipamc.model.wording import cut, listing
@@ -19,7 +19,7 @@ from ipamc.read.kinds.nodes import IgnoredMetadata
 from ipamc.read.kinds.pools import RawSelector, by_family, read_selector
 from ipamc.read.values import AnyOf, Own, Prefix4, Prefix6, Reading, Text, given
 
-Cidrs = Annotated[list[str], Meta(min_length=1, max_length=MOST_TEST_ITEMS)]
+Cidrs = Annotated[list[str], Meta(min_length=1, max_length=MOST_TESTS)]
 
 
 class _Blocks(AnyOf):
@@ -38,7 +38,7 @@ class _NodeHas(Own):
 
 class _Room(AnyOf):
     any_of = ("pool", "like", "node_selector", "each")
-    nodes: Annotated[int, Meta(ge=1, le=MOST_ROOM_NODES)]
+    nodes: Annotated[int, Meta(ge=1, le=LARGEST_CLUSTER)]
     pool: Text | UnsetType = UNSET
     like: dict[str, str] | UnsetType = UNSET
     node_selector: str | RawSelector | UnsetType = UNSET
@@ -48,7 +48,7 @@ class _Room(AnyOf):
 class _Apart(AnyOf):
     any_of = ("ipv4", "ipv6")
     node_selectors: (
-        Annotated[list[str | RawSelector], Meta(min_length=2, max_length=MOST_TEST_ITEMS)] | UnsetType
+        Annotated[list[str | RawSelector], Meta(min_length=2, max_length=MOST_TESTS)] | UnsetType
     ) = UNSET
     each: Text | UnsetType = UNSET
     ipv4: Prefix4 | UnsetType = UNSET
@@ -87,7 +87,7 @@ class RawTests(Own):
 
     api_version: str
     kind: str
-    tests: Annotated[list[_Test], Meta(min_length=1, max_length=MOST_TEST_ITEMS)]
+    tests: Annotated[list[_Test], Meta(min_length=1, max_length=MOST_TESTS)]
     address_space: Text | UnsetType = UNSET
     metadata: IgnoredMetadata | UnsetType = UNSET
 

@@ -18,6 +18,7 @@ from ipamc.model.dump import SeenEndpoint, SeenPod
 from ipamc.model.limits import MOST_PLACES
 from ipamc.model.lock import Line, State
 from ipamc.model.ownership import Ownership
+from ipamc.place.allocate.dual_stack import ip
 from ipamc.review.audit.context import (
     CALICO,
     ENDPOINT,
@@ -119,9 +120,8 @@ def waiting(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         way_out = asks if seen and seen.requested else restart(context.cluster.namespace, name)
     else:
         way_out = f"{context.apply} --repair" if held and not no_uid else context.refresh_and_apply
-    kinds = " and ".join(f"IPv{family}" for family in families)
     has = f", and the lock has {texts(held)} for it" if held else ""
-    text = f"node {name} has no {kinds} block{has}{and_others(nodes)}"
+    text = f"node {name} has no {ip(families)} block{has}{and_others(nodes)}"
     also = [related for node in nodes[:MOST_PLACES] for related in context.line_of(node, *lacks[node])]
     finding = error("IPC0922", context.at(name), text, also=also, help=way_out)
     yield Result(finding, [_no_block(context, node) for node in nodes])

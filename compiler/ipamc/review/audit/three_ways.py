@@ -21,7 +21,7 @@ from ipamc.model.admission import CLUSTER, POLICIES, label_of
 from ipamc.model.cilium.operator_list import AGENT
 from ipamc.model.diagnostics import At, Related, error, names, note, several, warning
 from ipamc.model.dump import SeenNodeConfig, SeenObject, SeenPool
-from ipamc.model.limits import MOST_PLACES, POLICY_NODES_SHOWN
+from ipamc.model.limits import MOST_PLACES, NAMES_SHOWN
 from ipamc.model.node import CiliumNode, Node
 from ipamc.read.dump.kinds import RenderedValue, read_object
 from ipamc.read.syntax.document import member
@@ -284,7 +284,7 @@ def _values(context: Context, some: Sequence[str], fields: Fields, words: str = 
         git = read_object(document)
         there, wanted = texts_of(live, git), texts_of(git, git)
         if isinstance(live, SeenObject) and (rows := _rows(rows_of(live.value), rows_of(document))):
-            value = names(rows, limit=POLICY_NODES_SHOWN)
+            value = names(rows, limit=NAMES_SHOWN)
         elif there == wanted or len(there) + len(wanted) > MOST_PLACES:
             value = fields[name][0].rpartition(".")[2]
         else:

@@ -21,12 +21,12 @@ from ipamc.model.cidr import Block
 from ipamc.model.cluster import Pool, Scheme
 from ipamc.model.diagnostics import names
 from ipamc.model.evidence import Evidence
-from ipamc.model.limits import NODES_IN_COMMAND
+from ipamc.model.limits import NAMES_SHOWN
 from ipamc.model.lock import Key, Line, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import Origin, Plan, Want
 from ipamc.model.pool_words import terms
-from ipamc.review.diff.node_counts import Counts, count_nodes
+from ipamc.review.diff.plan_counts import Counts, count_nodes
 
 
 class AddedBlock(Struct, frozen=True, kw_only=True):
@@ -344,6 +344,6 @@ def _move(cluster: Scheme, lines: list[Line], movable: Collection[Line], whole: 
         scopes = [str(line.block) for line in mine]
     else:
         scopes = [line.node for line in mine]
-    more = f" and {len(scopes) - NODES_IN_COMMAND:,} more" if len(scopes) > NODES_IN_COMMAND else ""
-    flags = " ".join(f"--renumber {scope}" for scope in scopes[:NODES_IN_COMMAND])
+    more = f" and {len(scopes) - NAMES_SHOWN:,} more" if len(scopes) > NAMES_SHOWN else ""
+    flags = " ".join(f"--renumber {scope}" for scope in scopes[:NAMES_SHOWN])
     return f"ipamc lock {cluster.name} {flags}{more}"

@@ -21,7 +21,7 @@ from ipamc.model.admission import POLICIES
 from ipamc.model.cilium.operator_list import restart
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import names
-from ipamc.model.limits import NODES_SHOWN
+from ipamc.model.limits import NAMES_SHOWN
 from ipamc.model.lock import Line
 from ipamc.model.node import HOSTNAME, Node
 from ipamc.model.plan import Want
@@ -141,7 +141,7 @@ class Leaving(Struct, frozen=True, kw_only=True):
         """A sentence with the objects' names, the effect if they stay, and the command that removes them."""
         does = self.stays.value
         if len(self.names) > 1:
-            which = f"{len(self.names):,} of kind {self.kind} ({names(self.names, NODES_SHOWN)})"
+            which = f"{len(self.names):,} of kind {self.kind} ({names(self.names, NAMES_SHOWN)})"
             them = "them"
             does = f"each {does.removeprefix('it ')}" if does.startswith("it ") else does
         else:
@@ -196,7 +196,7 @@ class Restart(Struct, frozen=True, kw_only=True):
     def sentence(self) -> str:
         """A sentence with the program that restarts, the reason, and the command."""
         all_of = "the operator" if self.who == "operator" else self.who
-        who = f"the agents of {names(self.nodes, NODES_SHOWN)}" if self.nodes else all_of
+        who = f"the agents of {names(self.nodes, NAMES_SHOWN)}" if self.nodes else all_of
         if self.how.startswith("kubectl "):
             return f"{who} must be restarted, because {self.why}: {self.how}"
         return f"{who} {self.how}: {self.why}"

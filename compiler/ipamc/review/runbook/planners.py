@@ -102,7 +102,7 @@ def new_range(plan: Plan, site: Site, split: Split, pool: Pool, block: Block, le
 
 
 def decommission(
-    plan: Plan, site: Site, split: Split, nodes: Collection[str], pools: Sequence[str] = ()
+    plan: Plan, site: Site, split: Split, nodes: Collection[str], pools: Sequence[str]
 ) -> Runbook:
     """Return the steps by which nodes leave. `pools` are removed with them."""
     planned = {node.name: node.planned for node in plan.cluster.nodes}
