@@ -45,7 +45,8 @@ from ipamc.read.dump.programs import (
 from ipamc.read.dump.shapes import asked
 from ipamc.read.rules import unreadable
 
-_HELM = "meta.helm.sh/release-name"
+HELM = "meta.helm.sh/release-name"
+"""The annotation of objects that Helm owns."""
 _CALICO_ADDRESS = ("projectcalico.org/IPv4Address", "projectcalico.org/IPv6Address")
 
 
@@ -153,7 +154,7 @@ def facts_of(dump: Dump) -> Facts:
         cilium=min((each.version for each in programs if each.version), default=None),
         nameless=tuple(sorted({each.image for each in programs if each.image and not each.version})),
         kubernetes=min(filter(None, (minor_of_kubelet(node.kubelet) for node in dump.nodes)), default=None),
-        managed_by="helm" if _HELM in (metadata.get("annotations") or {}) else None,
+        managed_by="helm" if HELM in (metadata.get("annotations") or {}) else None,
         operator=words or None,
         controller=controller,
         managed=offering_of(dump),
