@@ -96,7 +96,10 @@ POOLS = {
 def test_pools_that_the_operator_creates_are_pools() -> None:
     values = {"ipam": {"mode": "multi-pool", "operator": {"autoCreateCiliumPodIPPools": POOLS}}}
     came, found = read(values, NODES)
-    objects = [dumps.pool(name, mask=each["ipv4"]["maskSize"], cidrs=each["ipv4"]["cidrs"]) for name, each in POOLS.items()]  # type: ignore[arg-type, call-overload]  # fmt: skip
+    objects = [
+        dumps.pool("blue", mask=27, cidrs=["10.2.0.0/16"]),
+        dumps.pool("default", mask=26, cidrs=["10.1.0.0/16"]),
+    ]
     flag = "blue=ipv4-cidrs:10.2.0.0/16;ipv4-mask-size:27,default=ipv4-cidrs:10.1.0.0/16;ipv4-mask-size:26"
     same, _ = read(
         "{}", [*NODES, *objects, config(ipam="multi-pool", **ON, auto_create_cilium_pod_ip_pools=flag)]
