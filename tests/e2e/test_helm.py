@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 import yaml
 
-from ipamc.importing.helm_values import with_values
 from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can
 from ipamc.model.diagnostics import Refused
 from ipamc.model.dump import Dump
 from ipamc.pipeline import Compilation
+from ipamc.read.dump.helm_values import with_values
 from tests.support import fleet
 
 HELM, CHARTS = (Path(each) for each in os.environ.get("IPAMC_CHARTS", "helm charts").split())

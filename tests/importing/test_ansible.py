@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from ipamc.cli import main
-from ipamc.importing.ansible import is_inventory, of_inventory
+from ipamc.importing.machines import of_inventory
 from ipamc.model.diagnostics import Refused, Span
+from ipamc.read.ansible import IS_INVENTORY
 from tests.cli.test_import_machines import CLUSTER
 
 YAML = """\
@@ -75,7 +76,7 @@ NODES = {
 
 
 def planned(text: str, path: str = "hosts") -> dict[str, dict[str, str]]:
-    assert is_inventory(text.encode())
+    assert IS_INVENTORY(text.encode())
     return {node.name: dict(node.labels) for node in of_inventory(path, text.encode()).planned}
 
 
@@ -216,4 +217,4 @@ def test_many_groups_that_share_groups_take_no_time() -> None:
     ],
 )
 def test_other_files_of_machines_are_no_inventories(text: str) -> None:
-    assert not is_inventory(text.encode())
+    assert not IS_INVENTORY(text.encode())

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from ipamc.importing.bring_in import Imported, Options, bring_in
-from ipamc.importing.helm_values import with_values
 from ipamc.model.diagnostics import Diagnostic, Refused, Span
+from ipamc.read.dump.helm_values import with_values
 from tests.support import dumps
 from tests.support.imports import NAME, compiled, dump_of, held
 

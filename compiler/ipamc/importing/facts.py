@@ -25,7 +25,7 @@ from ipamc.model.cidr import (
     read_blocks,
 )
 from ipamc.model.cilium.flags import arguments, is_true, operator_keys, parse_cidrs, parse_size
-from ipamc.model.cilium.operator_list import CONFIG
+from ipamc.model.cilium.operator_list import CONFIG, HELM
 from ipamc.model.cluster import Bgp, ManagedBy, RoutingMode, Version
 from ipamc.model.diagnostics import Diagnostic, Span
 from ipamc.model.dump import Dump, Scalar, SeenObject
@@ -45,8 +45,6 @@ from ipamc.read.dump.programs import (
 from ipamc.read.dump.shapes import asked
 from ipamc.read.rules import unreadable
 
-HELM = "meta.helm.sh/release-name"
-"""The annotation of objects that Helm owns."""
 _CALICO_ADDRESS = ("projectcalico.org/IPv4Address", "projectcalico.org/IPv6Address")
 
 

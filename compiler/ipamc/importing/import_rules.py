@@ -267,14 +267,6 @@ def left_the_files(at: At, path: str, nodes: Sequence[str]) -> Diagnostic:
     return note("IPC0834", at, text, help=way_out)
 
 
-def other_value(at: At, config: At, key: str, given: str, runs: str | None) -> Diagnostic:
-    """IPC0836: values of Helm are those with which the cluster runs."""
-    has = "none" if runs is None else shown(runs)
-    text = f"the values give {key} {shown(given)}, and cilium-config has {has}: what runs counts"
-    way_out = "roll the values out, and make the dump again; or correct them"
-    return warning("IPC0836", at, text, also=[Related(config, "the ConfigMap that runs")], help=way_out)
-
-
 def cluster_cidr_unreadable(at: At, what: str, problem: str) -> Diagnostic:
     """IPC0826: ClusterCIDRs can be read, and a dump has at most 1,000."""
     way_out = "correct it in the cluster, and make the dump again"

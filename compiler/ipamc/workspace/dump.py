@@ -68,7 +68,7 @@ def load_dump(
     dump, found = read_dump(_sources(files), nodes=nodes, every=every)
     if values is None:
         return dump, found
-    from ipamc.importing.helm_values import with_values
+    from ipamc.read.dump.helm_values import with_values
 
     dump, more = with_values(dump, *_text(values))
     return dump, [*found, *more]
@@ -81,14 +81,14 @@ def load_machines(
     and the texts of inventories. No file is stdin, which has objects.
     Raises Refused, OSError, EnvironmentFailure.
     """
-    from ipamc.importing.ansible import is_inventory, of_inventory
-    from ipamc.importing.machines import COLUMNS, SUFFIXES, of_objects, of_table
+    from ipamc.importing.machines import COLUMNS, SUFFIXES, of_inventory, of_objects, of_table
+    from ipamc.read.ansible import IS_INVENTORY
     from ipamc.read.dump.machines import COMMAND, read_machines
 
     tables = [path for path in files if path.endswith(SUFFIXES)]
     found = [of_table(load_table(path, COLUMNS, others=True)) for path in tables]
     others = [path for path in files or (STDIN,) if path not in tables]
-    named = [path for path in others if Path(path).is_file() and is_inventory(_start(path, _CHUNK)[1])]
+    named = [path for path in others if Path(path).is_file() and IS_INVENTORY(_start(path, _CHUNK)[1])]
     texts = dict(map(_text, named))
     found += [of_inventory(path, data) for path, data in texts.items()]
     if objects := [path for path in others if path not in texts]:

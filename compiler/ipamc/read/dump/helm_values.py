@@ -1,7 +1,7 @@
 """Values of Cilium's chart, in place of the ConfigMap `cilium-config` that the chart makes of them.
 
-`_KEYS` and `_DEFAULTS` are those of templates/cilium-configmap.yaml (1.18.5; until 1.13 a range was a text,
-until 1.14 there was `tunnel`). What a key means is decided where those of a dump are read.
+The table is of templates/cilium-configmap.yaml, as Helm renders it in 1.11 to 1.20. What a key means is
+decided where those of a dump are read.
 """
 
 from __future__ import annotations
@@ -13,54 +13,47 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from ipamc.importing.facts import HELM
-from ipamc.importing.import_rules import other_value
 from ipamc.model.cilium.flags import is_true, odd_values, same_value
-from ipamc.model.cilium.operator_list import CONFIG
+from ipamc.model.cilium.operator_list import CONFIG, HELM
 from ipamc.model.diagnostics import Diagnostic, Log, Place, Refused
 from ipamc.model.dump import Dump, SeenObject, SeenPool
 from ipamc.read.dump.kinds import read_object
 from ipamc.read.dump.programs import texts_of, value_at
 from ipamc.read.locate import locate
-from ipamc.read.rules import unreadable, wrong_shape
+from ipamc.read.rules import other_value, unreadable, wrong_shape
 from ipamc.read.syntax.document import Unreadable, member
 from ipamc.read.syntax.text import decode
 from ipamc.read.syntax.yaml import yaml_documents
 
-_OF_FAMILY = {
-    "ipv{}.enabled.": "enable-ipv{}",
-    "ipam.operator.clusterPoolIPv{}PodCIDR.": "cluster-pool-ipv{}-cidr",
-    "ipam.operator.clusterPoolIPv{}PodCIDRList.": "cluster-pool-ipv{}-cidr",
-    "ipam.operator.clusterPoolIPv{}MaskSize.": "cluster-pool-ipv{}-mask-size",
-    "ipv{}NativeRoutingCIDR.": "ipv{}-native-routing-cidr",
-    "k8s.requireIPv{}PodCIDR.": "k8s-require-ipv{}-pod-cidr",
-}
-_POOLS = ("ipam", "operator", "autoCreateCiliumPodIPPools")
-_EXTRA = "extraConfig."
-_KEYS = {
-    **{path.format(each): key.format(each) for path, key in _OF_FAMILY.items() for each in "46"},
-    "ipam.mode.": "ipam",
-    "cluster.name.": "cluster-name",
-    "cluster.id.": "cluster-id",
-    "tunnel.": "tunnel",
-    "routingMode.": "routing-mode",
-    "annotateK8sNode.": "annotate-k8s-node",
-    "cni.chainingMode.": "cni-chaining-mode",
-    "bgpControlPlane.enabled.": "enable-bgp-control-plane",
-    "bgp.announce.podCIDR.": "bgp-announce-pod-cidr",
-    _EXTRA: "",
-    f"{'.'.join(_POOLS)}.": "",
-}
-"""The keys of cilium-config by the paths of their values; "": mappings."""
-_DEFAULTS = {
-    "ipam": "cluster-pool",
-    "enable-ipv4": "true",
-    "enable-ipv6": "false",
-    "cluster-pool-ipv4-cidr": "10.0.0.0/8",
-    "cluster-pool-ipv4-mask-size": "24",
-    "cluster-pool-ipv6-cidr": "fd00::/104",
-    "cluster-pool-ipv6-mask-size": "120",
-}
+_TABLE = """\
+ipam                        ipam.mode                                cluster-pool
+enable-ipv4                 ipv4.enabled                             true
+enable-ipv6                 ipv6.enabled                             false
+cluster-pool-ipv4-cidr      ipam.operator.clusterPoolIPv4PodCIDR     10.0.0.0/8
+cluster-pool-ipv4-cidr      ipam.operator.clusterPoolIPv4PodCIDRList
+cluster-pool-ipv4-mask-size ipam.operator.clusterPoolIPv4MaskSize    24
+cluster-pool-ipv6-cidr      ipam.operator.clusterPoolIPv6PodCIDR     fd00::/104
+cluster-pool-ipv6-cidr      ipam.operator.clusterPoolIPv6PodCIDRList
+cluster-pool-ipv6-mask-size ipam.operator.clusterPoolIPv6MaskSize    120
+cluster-name                cluster.name
+cluster-id                  cluster.id
+tunnel                      tunnel
+routing-mode                routingMode
+ipv4-native-routing-cidr    ipv4NativeRoutingCIDR
+ipv6-native-routing-cidr    ipv6NativeRoutingCIDR
+k8s-require-ipv4-pod-cidr   k8s.requireIPv4PodCIDR
+k8s-require-ipv6-pod-cidr   k8s.requireIPv6PodCIDR
+annotate-k8s-node           annotateK8sNode
+cni-chaining-mode           cni.chainingMode
+enable-bgp-control-plane    bgpControlPlane.enabled
+bgp-announce-pod-cidr       bgp.announce.podCIDR
+"""
+"""Keys of cilium-config, their values, and defaults of the chart that count. Until 1.13 a range was a text,
+until 1.14 there was tunnel, until 1.16 bgp."""
+_ROWS = [line.split() for line in _TABLE.splitlines()]
+_POOLS, _EXTRA = ("ipam", "operator", "autoCreateCiliumPodIPPools"), "extraConfig."
+_KEYS = {**{f"{row[1]}.": row[0] for row in _ROWS}, _EXTRA: "", f"{'.'.join(_POOLS)}.": ""}
+"""Keys by the paths of their values; "": mappings."""
 
 
 def with_values(dump: Dump, path: str, data: bytes) -> tuple[Dump, tuple[Diagnostic, ...]]:
@@ -76,9 +69,7 @@ def with_values(dump: Dump, path: str, data: bytes) -> tuple[Dump, tuple[Diagnos
             log.add([unreadable(given[key], f"the value for {key}", [problem])])
         if there := dump.other("ConfigMap", CONFIG):
             runs = {"cni-chaining-mode": "none", **texts_of(value_at(there, "data"))}
-            differ = [
-                key for key in given if not same_value(config[key], runs.get(key, "false"))
-            ]  # as the chart has it
+            differ = [key for key in given if not same_value(config[key], runs.get(key, "false"))]
             log.add(other_value(given[key], there.at, key, config[key], runs.get(key)) for key in differ)
             return replace(dump, pools=pools), locate(log.diagnostics, {path: data})
     except (Refused, Unreadable) as problem:
@@ -110,10 +101,9 @@ def _leaves(at: Place, value: Any, path: str = "") -> Iterator[tuple[str, Any, P
 
 def _config(at: Place, root: Any, log: Log) -> tuple[dict[str, str], dict[str, Place]]:
     """Return the keys of cilium-config, and the places of those that have a value."""
-    found, places, wrong = dict(_DEFAULTS), dict[str, Place](), list[Diagnostic]()
-    for path, value, place in sorted(
-        _leaves(at, root), key=lambda leaf: (leaf[0].startswith(_EXTRA), leaf[0])
-    ):
+    found, places = {key: default[0] for key, _, *default in _ROWS if default}, dict[str, Place]()
+    wrong = list[Diagnostic]()
+    for path, value, place in sorted(_leaves(at, root), key=lambda leaf: leaf[0].startswith(_EXTRA)):
         key = path[len(_EXTRA) : -1] if path.startswith(_EXTRA) else _KEYS.get(path, "")
         if key and (path.endswith("List.") or not isinstance(value, list)):
             text = " ".join(map(str, value)) if isinstance(value, list) else texts_of({"": value})[""]
@@ -127,10 +117,8 @@ def _config(at: Place, root: Any, log: Log) -> tuple[dict[str, str], dict[str, P
         found.setdefault("routing-mode", "tunnel")
     if pools := member(root, *_POOLS):
         found["auto-create-cilium-pod-ip-pools"] = ",".join(f"{name}=" for name in sorted(pools))
-    pooled = {
-        each for each in "46" if found["ipam"] == "cluster-pool" and is_true(found, f"enable-ipv{each}")
-    }
-    off = tuple(f"cluster-pool-ipv{each}" for each in "46" if each not in pooled)
+    off = tuple(f"cluster-pool-ipv{each}" for each in "46" if not is_true(found, f"enable-ipv{each}"))
+    off = off if found["ipam"] == "cluster-pool" else ("cluster-pool-",)
     config = {key: text for key, text in found.items() if not key.startswith(off)}
     return config, {key: place for key, place in places.items() if key in config}
 

@@ -1,4 +1,4 @@
-"""Machines of an inventory of Ansible as kubespray reads it, YAML or INI: its nodes with their labels.
+"""Reads an inventory of Ansible as kubespray does, YAML or INI: its nodes with their labels.
 
 Nothing is evaluated, and no other file is read. A group's variables give way to those of groups inside it and
 to the host's (ansible/inventory/group.py). A node is called as its host, and `node_labels`, if they are a
@@ -12,11 +12,10 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import chain
 from typing import Any
 
-from ipamc.importing.import_rules import not_of_one_cluster
-from ipamc.importing.machines import Machines, PlannedNode
-from ipamc.model.diagnostics import At, Log, Place, Refused, Span
+from ipamc.model.diagnostics import At, Diagnostic, Log, Place, Refused, Span
 from ipamc.model.limits import MOST_NODES
 from ipamc.model.wording import shown
 from ipamc.read.locate import locate
@@ -31,30 +30,32 @@ _OTHERS = {"etcd", "bastion", "calico_rr", "calico-rr"}
 """Groups inside k8s_cluster whose hosts are no nodes by that."""
 _PARTS, _LABELS = ("hosts", "children", "vars"), "node_labels"
 _SECTION = re.compile(r"\s*\[([^:\]\s]+)(?::(\w+))?\]\s*(?:#.*)?").fullmatch
-_INI = re.compile(rb"^\[[\w.-]+(:\w+)?\][ \t\r]*(#.*)?$", re.MULTILINE).search
-_YAML = re.compile(rb"^(all|k(8s|ube)[_-](cluster|node|master|control_plane)):\s", re.MULTILINE).search
-
+IS_INVENTORY = re.compile(
+    rb"^(?P<ini>\[[\w.-]+(:\w+)?\]\s*(#.*)?$)|^(all|k(8s|ube)[_-](cluster|node|master|control_plane)):\s",
+    re.MULTILINE,
+).search
+"""Matches where a file begins that is an inventory."""
+Hosts = dict[str, tuple[At, dict[str, str]]]
+"""Hosts by name: their place, and their labels."""
 _Entry = tuple[str, str, str, Any, At]
 """A group, its part, a host, group or variable there, the variables of that host or the value, the place."""
 
 
-def is_inventory(data: bytes) -> bool:
-    """Return whether a file that begins so is an inventory."""
-    return bool(_INI(data) or _YAML(data))
-
-
-def of_inventory(path: str, data: bytes) -> Machines:
-    """Return the hosts of an inventory that are nodes. Raises Refused for what Ansible would not read."""
+def read_inventory(path: str, data: bytes) -> tuple[Hosts, list[Diagnostic]]:
+    """Return the hosts that are nodes, and the warnings. Raises Refused for what Ansible would not read."""
+    log = Log()
     try:
         text = decode(path, data)
-        entries = _ini(path, text) if _INI(data) else _yaml(path, text)
-        return _nodes(path, list(entries))
+        if (found := IS_INVENTORY(data)) and found["ini"]:
+            return _nodes(list(_ini(path, text)), log), log.diagnostics
+        groups = (_groups(each.value, each.at, "") for each in yaml_documents(path, text))
+        return _nodes(list(chain.from_iterable(groups)), log), log.diagnostics
     except (Refused, Unreadable) as problem:
         raise Refused(locate(problem.diagnostics, {path: data})) from None
 
 
-def _nodes(path: str, entries: Iterable[_Entry]) -> Machines:
-    log, hosts, inside = Log(), defaultdict[str, dict[str, At]](dict), defaultdict[str, set[str]](set)
+def _nodes(entries: Iterable[_Entry], log: Log) -> Hosts:
+    hosts, inside = defaultdict[str, dict[str, At]](dict), defaultdict[str, set[str]](set)
     given = dict[tuple[str, str], dict[str, str]]()
     """The labels of a group, or of a host."""
     for group, part, name, value, at in entries:
@@ -91,11 +92,7 @@ def _nodes(path: str, entries: Iterable[_Entry]) -> Machines:
     for group, host in sorted(given, key=lambda key: (not key[0], depth.get(key[0]), key)):
         labels |= dict.fromkeys(below(group) if group else [host], given[group, host])
     nodes = {host: at for group in _NODES for host, at in below(group).items()}
-    if not nodes:
-        none = "no host is in kube_node or kube_control_plane"
-        log.add([not_of_one_cluster(Span(path), none, "name an inventory of kubespray")])
-    planned = [PlannedNode(name=name, labels=labels.get(name, {}), at=at) for name, at in nodes.items()]
-    return Machines(planned=tuple(planned), joined={}, findings=tuple(log.diagnostics))
+    return {host: (at, labels.get(host, {})) for host, at in nodes.items()}
 
 
 def _ini(path: str, text: str) -> Iterator[_Entry]:
@@ -116,11 +113,6 @@ def _ini(path: str, text: str) -> Iterator[_Entry]:
         if part not in _PARTS or (part == "children" and value):
             raise Unreadable(wrong_shape(at, f"the line does not fit into its section of {group}"))
         yield group, part, name.strip(), value, at
-
-
-def _yaml(path: str, text: str) -> Iterator[_Entry]:
-    for document in yaml_documents(path, text):
-        yield from _groups(document.value, document.at, "")
 
 
 def _groups(value: Any, at: Place, parent: str) -> Iterator[_Entry]:
