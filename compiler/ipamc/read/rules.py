@@ -390,8 +390,8 @@ def no_nodes(at: Span, kinds: list[str]) -> Diagnostic:
 
 
 def other_value(at: At, config: At, key: str, given: str, runs: str | None) -> Diagnostic:
-    """IPC0836: values of Helm are those with which the cluster runs."""
+    """IPC0838: values of Helm are those with which the cluster runs."""
     has = "none" if runs is None else shown(runs)
     text = f"the values give {key} {shown(given)}, and cilium-config has {has}: what runs counts"
     way_out = "roll the values out, and make the dump again; or correct them"
-    return warning("IPC0836", at, text, also=[Related(config, "the ConfigMap that runs")], help=way_out)
+    return warning("IPC0838", at, text, also=[Related(config, "the ConfigMap that runs")], help=way_out)
