@@ -44,6 +44,7 @@ ELSEWHERE = {
         f"IPC08{number}": "a dump is no input: tests/importing/test_what_is_said.py"
         for number in (*range(10, 26), 29, 30, 35)
     },
+    "IPC0838": "a dump is no input: tests/importing/test_helm_values.py",
     "IPC0826": "a dump is no input: tests/importing/test_clustercidr.py",
     "IPC0827": "a dump is no input: tests/importing/test_clustercidr.py",
     "IPC0828": "a dump is no input: tests/cli/test_import.py",

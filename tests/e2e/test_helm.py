@@ -18,7 +18,9 @@ import yaml
 from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can
 from ipamc.model.diagnostics import Refused
+from ipamc.model.dump import Dump
 from ipamc.pipeline import Compilation
+from ipamc.read.dump.helm_values import with_values
 from tests.support import fleet
 
 HELM, CHARTS = (Path(each) for each in os.environ.get("IPAMC_CHARTS", "helm charts").split())
@@ -191,6 +193,42 @@ def test_the_chart_gives_what_is_rendered(name: str, version: str, tmp_path: Pat
     assert bool(arguments(compilation)) == (
         compilation.plan.cluster.mode == "cluster-pool" and "adopt" not in name
     )
+
+
+VALUES: Mapping[str, Mapping[str, Any]] = {
+    "nothing": {},
+    "cluster-pool": {
+        "ipam": {"operator": {"clusterPoolIPv4PodCIDRList": ["10.1.0.0/16", "10.2.0.0/16"], "clusterPoolIPv4MaskSize": 26}},
+        "ipv6": {"enabled": True},
+        "cluster": {"name": "a", "id": 7},
+        "k8s": {"requireIPv4PodCIDR": True},
+        "annotateK8sNode": True,
+        "extraConfig": {"cni-exclusive": "false"},
+    },
+    "IPv6": {"ipv4": {"enabled": False}, "ipv6": {"enabled": True}},
+    "kubernetes": {"ipam": {"mode": "kubernetes"}, "ipv4NativeRoutingCIDR": "10.0.0.0/8", "cni": {"chainingMode": "portmap"}},
+    "crd": {"ipam": {"mode": "crd"}},
+    "native": {"routingMode": "native", "ipv4NativeRoutingCIDR": "10.0.0.0/8"},
+}  # fmt: skip
+"""A user's own values."""
+
+
+@pytest.mark.deep("1.18.5")
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", VALUES)
+def test_an_import_takes_values_for_what_the_chart_makes_of_them(
+    name: str, version: str, tmp_path: Path
+) -> None:
+    values = tmp_path / "values.yaml"
+    values.write_text(json.dumps(VALUES[name]))
+    dump, found = with_values(Dump(files=("nodes.json",)), "values.yaml", values.read_bytes())
+    config = dump.other("ConfigMap", "cilium-config")
+    assert config
+    assert not found
+    flags = named(rendered(version, tmp_path, f"--values={values}"), "ConfigMap", "cilium-config")["data"]
+    if int(version.split(".")[1]) < 14:  # which has the flag tunnel
+        flags["routing-mode"] = config.value["data"]["routing-mode"]
+    assert {key: flags.get(key) for key in config.value["data"]} == config.value["data"]
 
 
 def arguments(compilation: Compilation) -> list[str]:

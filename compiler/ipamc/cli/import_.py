@@ -40,6 +40,7 @@ _OF_MACHINES = {"cluster", "machines", "files", "labels", "style", "report"}
 @click.option("--refresh", is_flag=True)
 @click.option("--machines", is_flag=True)
 @click.option("--prefixes", metavar="FILE")
+@click.option("--helm-values", "values", metavar="FILE")
 @click.option("--block-size", "sizes", multiple=True, type=click.IntRange(8, 128), metavar="N")
 @click.option("--label", "labels", multiple=True, metavar="KEY")
 @click.option("--mode", type=click.Choice(("kubernetes", "cluster-pool", "multi-pool", "crd")))
@@ -55,7 +56,6 @@ def command(
     files: tuple[str, ...],
     refresh: bool,
     machines: bool,
-    prefixes: str | None,
     style: str,
     **given: Any,
 ) -> int:
@@ -86,9 +86,9 @@ def command(
 
     With --machines, FILE has the machines of nodes that are to come: Machines of Cluster API and
     BareMetalHosts of metal3 as `kubectl get machines,baremetalhosts -A -o yaml` prints them in the management
-    cluster, or in a file .csv, .tsv or .txt a table with a column name, in which every other column is a
-    label, or a name on each line. Adds those that the cluster does not have to machines.yaml as planned
-    nodes, and changes and removes nothing.
+    cluster; an inventory of kubespray, as YAML or INI; or in a file .csv, .tsv or .txt a table with a column
+    name, in which every other column is a label, or a name on each line. Adds those that the cluster does not
+    have to machines.yaml as planned nodes, and changes and removes nothing.
 
     With --prefixes, reads no dump: it writes the pools that a table plans, and never changes a pool that is
     there. Columns: prefix; pool, name, role or description; blockSize; status; nodeSelector, zone or site.
@@ -97,6 +97,7 @@ def command(
         --refresh: Bring the inventory of a cluster up to date, and nothing else.
         --machines: Plan a node for each machine in the files, which are no dump.
         --prefixes: Make pools of the prefixes in a CSV file instead: an export of NetBox, or a spreadsheet.
+        --helm-values: The values of Cilium's chart, in place of a cilium-config that the dump lacks.
         --block-size: With --prefixes: the block size of pools that the file does not tell; above 32 it is for
             IPv6. Repeatable.
         --label: Keep this label of nodes or machines, too; KEY may end in *. Repeatable.
@@ -112,6 +113,7 @@ def command(
         kubectl get nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,pods,cm -A -o json | ipamc import lab
             # start clusters/lab/ with the blocks that the nodes of a running cluster have
         ipamc import lab dump.json cilium-sysdump.zip  # the same from files
+        ipamc import lab dump.json --helm-values values.yaml  # where the dump lacks ConfigMap cilium-config
         ipamc import lab dump.json --label 'example.com/*'  # keep these labels of nodes, too
         ipamc import lab dump.json --distinct 10.100.0.0/16
             # where Calico has an overlay: give the nodes blocks of a range beside Calico's
@@ -126,13 +128,15 @@ def command(
     way = " --machines" if machines else " --refresh" if refresh else ""
     refuse_for_cluster(cluster, files, f"import{way}")
     try:
-        if prefixes is not None:
+        if (prefixes := given["prefixes"]) is not None:
             _refuse_others("--prefixes reads no dump: only --block-size goes with it", _OF_PREFIXES)
             from ipamc.cli.import_prefixes import planned
 
             return planned(cluster, prefixes, given["sizes"], style)
         if given["sizes"]:
             raise click.UsageError("--block-size goes with --prefixes")
+        if refresh and given["values"]:
+            raise click.UsageError("--helm-values goes with the first import: a refresh reads no flags")
         if not files and sys.stdin.isatty():
             raise click.UsageError(f"name a FILE, or pipe {'machines' if machines else 'a dump'} into stdin")
         if machines:
@@ -140,7 +144,7 @@ def command(
             return _machines(cluster, files, given["labels"], style)
         if refresh:
             return _refresh(cluster, files, given["labels"], style, rebuilt=given["rebuilt"])
-        return _start(cluster, files, _options(given), style)
+        return _start(cluster, files, _options(given), style, given["values"])
     except Refused as refused:
         print_findings(refused.diagnostics, style)
         return REFUSED
@@ -178,19 +182,19 @@ def _options(given: Mapping[str, Any]) -> Options:
     )
 
 
-def _load(files: Sequence[str]) -> tuple[Dump, list[Diagnostic]]:
+def _load(files: Sequence[str], values: str | None = None) -> tuple[Dump, list[Diagnostic]]:
     from ipamc.workspace.dump import STDIN, load_dump
 
     with progress("reading the dump"):
-        return load_dump(files or (STDIN,), every=True)
+        return load_dump(files or (STDIN,), every=True, values=values)
 
 
-def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> int:
+def _start(cluster: str, files: Sequence[str], options: Options, style: str, values: str | None) -> int:
     from ipamc.cli.runner import ClusterRun, Outcome, compile_all, conclude
     from ipamc.importing.bring_in import bring_in
 
     folder, name = new_folder(cluster, "write")
-    dump, warnings = _load(files)
+    dump, warnings = _load(files, values)
     with progress("making the files"):
         imported = bring_in(name, dump, options)
     _say_files(folder, imported.files, create_cluster(folder, imported.files))
@@ -269,23 +273,19 @@ def _machines(cluster: str, files: Sequence[str], labels: Sequence[str], style: 
     """Add the nodes that a cluster does not have to its inventory of machines, and change nothing else.
     Raises Refused, and writes nothing, for files or an inventory in error.
     """
-    from ipamc.importing.machines import COLUMNS, FILE, SUFFIXES, additions, extended, of_objects, of_table
+    from ipamc.importing.machines import FILE, additions, extended
     from ipamc.read.locate import locate
     from ipamc.read.read import read
-    from ipamc.workspace.dump import STDIN, load_machines
+    from ipamc.workspace.dump import load_machines
     from ipamc.workspace.source import Disk
 
     folder = not_space(*find([cluster]))
     path = f"{folder}/{FILE}"
     inputs = Disk().inputs(folder)
-    sources = inputs.sources
+    sources, inventories = inputs.sources, dict[str, bytes]()
     try:
         with progress("reading the machines"):
-            tables, objects = load_machines(files, SUFFIXES, COLUMNS)
-            found = [of_table(table) for table in tables]
-            if objects:
-                first = next((each for each in files if not each.endswith(SUFFIXES)), STDIN)
-                found.append(of_objects(*objects, first, inputs.name, labels))
+            found, inventories = load_machines(files, inputs.name, labels)
             there, _ = read(inputs.name, folder, sources, inputs.schemas)
             new = additions(found, there, path)
         texts = {}
@@ -301,8 +301,8 @@ def _machines(cluster: str, files: Sequence[str], labels: Sequence[str], style: 
                 raise EnvironmentFailure(f"{path} {lines}: rename it, and run this again")
             texts = {FILE: text.decode()}
     except Refused as refused:
-        raise Refused(locate(refused.diagnostics, sources)) from None
-    print_findings(locate(new.findings, inputs.sources), style)
+        raise Refused(locate(refused.diagnostics, {**sources, **inventories})) from None
+    print_findings(locate(new.findings, {**inputs.sources, **inventories}), style)
     listed = f" ({names(node.name for node in new.nodes)})" if new.nodes else ""
     added = f"{inputs.name}: {count(len(new.nodes), 'planned node')} added{listed}"
     return _update(cluster, folder, [FILE], texts, f"{added}, {new.there:,} there already")

@@ -26,7 +26,7 @@ from ipamc.model.cidr import (
     read_blocks,
 )
 from ipamc.model.cilium.flags import HYBRID, arguments, is_true, operator_keys, parse_cidrs, parse_size
-from ipamc.model.cilium.operator_list import CONFIG
+from ipamc.model.cilium.operator_list import CONFIG, HELM
 from ipamc.model.cluster import Bgp, Cluster, ManagedBy, Mode, RoutingMode, Version
 from ipamc.model.diagnostics import Diagnostic, Span
 from ipamc.model.dump import Dump, Scalar, SeenObject
@@ -47,7 +47,6 @@ from ipamc.read.dump.programs import (
 from ipamc.read.dump.shapes import asked
 from ipamc.read.rules import unreadable
 
-_HELM = "meta.helm.sh/release-name"
 _CALICO_ADDRESS = ("projectcalico.org/IPv4Address", "projectcalico.org/IPv6Address")
 
 
@@ -157,7 +156,7 @@ def facts_of(dump: Dump) -> Facts:
         cilium=min((each.version for each in programs if each.version), default=None),
         nameless=tuple(sorted({each.image for each in programs if each.image and not each.version})),
         kubernetes=min(filter(None, (minor_of_kubelet(node.kubelet) for node in dump.nodes)), default=None),
-        managed_by="helm" if _HELM in (metadata.get("annotations") or {}) else None,
+        managed_by="helm" if HELM in (metadata.get("annotations") or {}) else None,
         operator=words or None,
         controller=controller,
         managed=offering_of(dump),

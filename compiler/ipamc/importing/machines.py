@@ -1,4 +1,4 @@
-"""Machines from Cluster API, metal3 or a table that will become nodes: planned nodes of an inventory.
+"""Machines of Cluster API, metal3, kubespray or a table that will become nodes: planned nodes.
 
 A Machine's node has the Machine's name where the provider does that (metal3, vSphere, Docker, OpenStack, by
 the templates that they come with), or the name in `status.nodeRef` once it has joined: then it is no planned
@@ -20,6 +20,7 @@ from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import At, Diagnostic, Log, Refused, Span
 from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem, subdomain_problem
 from ipamc.read import rules
+from ipamc.read.ansible import read_inventory
 from ipamc.read.csv_table import Table, column_missing
 from ipamc.read.dump.machines import Machine
 
@@ -124,6 +125,16 @@ def of_table(table: Table) -> Machines:
         at = table.at(row, "name")
         planned.append(PlannedNode(name=row.cells.get("name", ""), labels=labels, at=at, labels_at=wrong))
     return Machines(planned=tuple(planned), joined={}, findings=())
+
+
+def of_inventory(path: str, data: bytes) -> Machines:
+    """Return the nodes of an inventory of kubespray. Raises Refused if it has none, or is in error."""
+    hosts, found = read_inventory(path, data)
+    if not hosts:
+        none = "no host is in kube_node or kube_control_plane"
+        raise Refused((import_rules.not_of_one_cluster(Span(path), none, "name an inventory of kubespray"),))
+    planned = [PlannedNode(name=name, labels=labels, at=at) for name, (at, labels) in hosts.items()]
+    return Machines(planned=tuple(planned), joined={}, findings=tuple(found))
 
 
 def check(planned: Iterable[PlannedNode]) -> Iterator[Diagnostic]:

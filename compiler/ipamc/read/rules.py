@@ -389,3 +389,11 @@ def no_nodes(at: Span, kinds: list[str]) -> Diagnostic:
     found = f"only {', '.join(kinds)}" if kinds else "no objects"
     way_out = f"run {DUMP}, with a role that may list Nodes"
     return error("IPC0806", at, f"the dump has no Nodes: {found}", help=way_out)
+
+
+def other_value(at: At, config: At, key: str, given: str, runs: str | None) -> Diagnostic:
+    """IPC0838: values of Helm are those with which the cluster runs."""
+    has = "none" if runs is None else shown(runs)
+    text = f"the values give {key} {shown(given)}, and cilium-config has {has}: what runs counts"
+    way_out = "roll the values out, and make the dump again; or correct them"
+    return warning("IPC0838", at, text, also=[Related(config, "the ConfigMap that runs")], help=way_out)

@@ -35,9 +35,9 @@ from ipamc.read.rules import DUMP
 from ipamc.workspace.failure import EnvironmentFailure, Misnamed
 
 if TYPE_CHECKING:
+    from ipamc.importing.machines import Machines
     from ipamc.model.dump import Table as RoutingTable
     from ipamc.read.csv_table import Table, Wanted
-    from ipamc.read.dump.machines import Machine
     from ipamc.review.live.rights import Listed
     from ipamc.workspace.kubectl import Kube
 
@@ -60,26 +60,50 @@ _SHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # the first bytes of files of Ex
 
 
 def load_dump(
-    files: Sequence[str], *, nodes: bool = True, every: bool = False
+    files: Sequence[str], *, nodes: bool = True, every: bool = False, values: str | None = None
 ) -> tuple[Dump, list[Diagnostic]]:
     """Read dumps (`-` is stdin); return their contents as one, and the warnings.
-    With `nodes` a dump without Nodes is refused; `every`: see `read_dump`. Raises Refused for wrong contents,
-    EnvironmentFailure and OSError for unreadable files.
+    With `nodes` a dump without Nodes is refused; `every`: see `read_dump`; `values`: see `with_values`.
+    Raises Refused for wrong contents, EnvironmentFailure and OSError for unreadable files.
     """
-    return read_dump(_sources(files), nodes=nodes, every=every)
+    dump, found = read_dump(_sources(files), nodes=nodes, every=every)
+    if values is None:
+        return dump, found
+    from ipamc.read.dump.helm_values import with_values
+
+    dump, more = with_values(dump, *_text(values))
+    return dump, [*found, *more]
 
 
 def load_machines(
-    files: Sequence[str], suffixes: tuple[str, ...], wanted: Wanted
-) -> tuple[list[Table], tuple[list[Machine], frozenset[str]] | None]:
-    """Read files with these suffixes as tables, with all columns; read the others, if any, as objects.
-    No file is stdin, which has objects. Raises Refused, OSError, EnvironmentFailure.
+    files: Sequence[str], cluster: str, labels: Sequence[str]
+) -> tuple[list[Machines], dict[str, bytes]]:
+    """Return the machines in tables, in inventories of Ansible and in other files, as objects of a cluster;
+    and the texts of inventories. No file is stdin, which has objects.
+    Raises Refused, OSError, EnvironmentFailure.
     """
+    from ipamc.importing.machines import COLUMNS, SUFFIXES, of_inventory, of_objects, of_table
+    from ipamc.read.ansible import IS_INVENTORY
     from ipamc.read.dump.machines import COMMAND, read_machines
 
-    tables = [load_table(path, wanted, others=True) for path in files if path.endswith(suffixes)]
-    objects = [path for path in files or (STDIN,) if not path.endswith(suffixes)]
-    return tables, read_machines(_sources(objects, COMMAND)) if objects else None
+    tables = [path for path in files if path.endswith(SUFFIXES)]
+    found = [of_table(load_table(path, COLUMNS, others=True)) for path in tables]
+    others = [path for path in files or (STDIN,) if path not in tables]
+    named = [path for path in others if Path(path).is_file() and IS_INVENTORY(_start(path, _CHUNK)[1])]
+    texts = dict(map(_text, named))
+    found += [of_inventory(path, data) for path, data in texts.items()]
+    if objects := [path for path in others if path not in texts]:
+        machines = read_machines(_sources(objects, COMMAND))
+        found.append(of_objects(*machines, objects[0], cluster, labels))
+    return found, texts
+
+
+def _text(path: str) -> tuple[str, bytes]:
+    """Return how findings show a file, `-` is stdin, and its bytes. Raises OSError, EnvironmentFailure."""
+    shown, data = _start(path, LARGEST_TABLE + 1)
+    if len(data) > LARGEST_TABLE:
+        raise EnvironmentFailure(f"{path} has more than {LARGEST_TABLE:,} bytes")
+    return shown, data
 
 
 def load_table(path: str, wanted: Wanted, *, others: bool = False) -> Table:

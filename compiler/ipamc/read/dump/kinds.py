@@ -154,8 +154,8 @@ def _whole(item: DumpItem) -> dict[str, Any]:
 
 
 def _rendered(raw: shapes.Pool | shapes.NodeConfig, item: DumpItem) -> dict[str, Any]:
-    """Return the fields of an object that ipamc may render, besides its identity."""
-    metadata = msgspec.to_builtins(raw.metadata)
+    """Return the fields of an object that ipamc may render, besides its identity, as a manifest has them."""
+    metadata = msgspec.to_builtins(replace(raw.metadata, uid=None, creation_timestamp=None))
     return {"kind": item.kind, "metadata": metadata, "spec": _whole(item).get("spec") or {}}
 
 
