@@ -286,8 +286,10 @@ def test_a_move_from_calico_drains_no_node_without_cilium(home: Home) -> None:
     assert "n1" in steps
     assert "win-1" not in steps
     assert "vk" not in steps
+    assert "--selector=io.cilium.migration/cilium-default!=true,kubernetes.io/os!=windows'" in steps
+    assert "still have addresses of Calico: leave it there" in steps
     again = home.refresh()
-    assert "0 nodes joined, 0 nodes left" in again
+    assert "0 nodes joined, 0 nodes left, 0 nodes changed" in again
     assert "nodes.yaml: unchanged" in again
 
 
