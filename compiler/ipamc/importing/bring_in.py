@@ -183,7 +183,7 @@ def _with_excluded(dump: Dump, draft: Draft, facts: Facts) -> tuple[Draft, Seque
     kept = [item.block for item in draft.excluded] + [
         block for pool in draft.pools for block in pool.reserved
     ]
-    judged = {"IPPool", "IPReservation"} if _calico_gives(dump) else ()
+    judged = {"ClusterCIDR", *(("IPPool", "IPReservation") if _calico_gives(dump) else ())}
     found = account(dump, ranges, held, facts.excluded, kept, judged)
     excluded = (*draft.excluded, *(item for item in facts.excluded if item.block not in found.inside))
     pools = [
