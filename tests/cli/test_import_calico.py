@@ -130,6 +130,14 @@ def test_a_pool_on_request_from_the_import_to_the_runbook(home: Home) -> None:
     home.run("compile", "lab", "--locked", "--check")
     assert home.times() == before
     assert "found 0 problems" in home.run("audit", "lab", "dump.yaml")
+    # The runbook installs Cilium on no node before the first apply: nothing is missing yet.
+    config = (
+        "- {apiVersion: v1, kind: ConfigMap, metadata: {name: cilium-config, namespace: kube-system}, data: "
+    )
+    (home.folder / "installed.yaml").write_text(
+        f"kind: List\nitems:\n{EGRESS}{config}{{ipam: multi-pool}}}}\n"
+    )
+    assert "found 0 problems" in home.run("audit", "lab", "installed.yaml")
     steps = home.run("runbook", "lab", "--change", "calico")
     assert "egress.w1" not in steps
     assert '"reservedCIDRs":["10.0.0.0/26"]' in steps

@@ -101,12 +101,39 @@ def test_podcidrs_in_no_cluster_cidr() -> None:
 
 def test_the_first_of_two_that_overlap_keeps_what_they_share() -> None:
     objects = [*NODES, *CIDRS, cluster_cidr("wide", bits=12, ipv4="10.0.0.0/8")]
-    assert said(objects)[0] == ("IPC0827", "10.0.0.0/8 of ClusterCIDR wide overlaps one that comes before it")
+    text = said(objects)[0][1]
+    assert text.startswith("10.0.0.0/8 of ClusterCIDR wide overlaps ")
+    assert text.endswith(", which comes before it")
     assert held(compiled(imported(objects).files)) == {
         "n1": ["10.1.0.0/24"],
         "n2": ["10.2.3.0/25"],
         "n3": ["10.2.0.0/25"],
     }
+
+
+def test_nothing_is_left_of_the_one_that_lies_inside() -> None:
+    """The finding says so, and asks nobody what the ClusterCIDR itself is."""
+    inside = cluster_cidr("inside", bits=8, ipv4="10.0.0.0/17")
+    objects = [
+        dumps.node("n1", labels={"rack": "a"}),
+        cluster_cidr("a", bits=6, rack="a", ipv4="10.0.0.0/16"),
+        inside,
+    ]
+    found = dict(said(objects))
+    assert found["IPC0827"].endswith(
+        "overlaps a, which comes before it and leaves no IPv4 for new nodes of inside"
+    )
+    assert "IPC0835" not in found
+
+
+def test_one_that_is_deleted_leaves_the_range_to_the_one_that_replaces_it() -> None:
+    """ClusterCIDRs are immutable: another block size is a new one with the same range, and the old one goes."""
+    old = cluster_cidr("old", bits=8, ipv4="10.0.0.0/16")
+    old["metadata"]["deletionTimestamp"] = "2026-11-20T10:00:00Z"
+    objects = [dumps.node("n1", "10.0.0.0/24"), old, cluster_cidr("new", bits=7, ipv4="10.0.0.0/16")]
+    (pool,) = imported(objects).draft.pools
+    assert (pool.name, pool.disabled, pool.sizes) == ("new", False, {4: 25})
+    assert held(compiled(imported(objects).files)) == {"n1": ["10.0.0.0/24"]}
 
 
 @pytest.mark.parametrize(

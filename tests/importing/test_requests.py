@@ -56,6 +56,16 @@ def test_a_pool_that_selects_no_node_is_for_pods_alone() -> None:
     assert again == {name: came.files[name] for name in again}
 
 
+def test_every_pod_is_listed() -> None:
+    pods = [
+        calico.asking(dumps.pod(f"gw-{number}", "w1", namespace="apps"), ipv4pools='["egress"]')
+        for number in range(9)
+    ]
+    came = imported([*OBJECTS, *pods], cilium=(1, 18))
+    (asks,) = (each.message for each in came.findings if each.code == "IPC0867")
+    assert asks.count("needs ipam.cilium.io/ip-pool: egress") == 9
+
+
 @pytest.mark.parametrize(
     ("selector", "alone"),
     [

@@ -192,6 +192,7 @@ def test_a_node_without_cilium_gets_nothing(kind: str, home: Home) -> None:
     assert "1 node that does not run Cilium is left out" in said
     assert reason in said
     assert said.count("[IPC0836]") == 1
+    assert ("a dump of ipamc ci refresh has no pods to tell" in said) is (kind == "no agent")
     assert home.held == {"n1": "10.244.0.0/24"}
     assert "name: x\n" not in home.rendered
     assert "{name: x" not in (home.lab / "nodes.yaml").read_text()
@@ -286,8 +287,10 @@ def test_a_move_from_calico_drains_no_node_without_cilium(home: Home) -> None:
     assert "n1" in steps
     assert "win-1" not in steps
     assert "vk" not in steps
+    assert "--selector=io.cilium.migration/cilium-default!=true,kubernetes.io/os!=windows'" in steps
+    assert "still have addresses of Calico: leave it there" in steps
     again = home.refresh()
-    assert "0 nodes joined, 0 nodes left" in again
+    assert "0 nodes joined, 0 nodes left, 0 nodes changed" in again
     assert "nodes.yaml: unchanged" in again
 
 

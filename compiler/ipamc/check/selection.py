@@ -18,7 +18,7 @@ from ipamc.model.node import Node
 from ipamc.model.plan import Want
 from ipamc.model.pool_words import no_new_blocks
 from ipamc.model.selector.selector import Selector
-from ipamc.model.without_cilium import with_cilium, without_cilium
+from ipamc.model.without_cilium import NO_AGENT, with_cilium, without_cilium
 from ipamc.model.wording import listing, nearest, shown
 
 
@@ -182,5 +182,7 @@ def left_out(apart: Sequence[Node], reasons: Mapping[str, str]) -> Iterator[Diag
         each = "node that does not run Cilium is", "nodes that do not run Cilium are"
         text = f"{count(len(apart), *each)} left out; {'; '.join(whys)}"
         say = "if one runs it, say in cluster.yaml which nodes do"
+        if any(why.startswith(NO_AGENT) for why in by_reason):
+            say = "say in cluster.yaml which nodes run it: a dump of ipamc ci refresh has no pods to tell"
         way_out = f"{say}: ipamc explain Cluster.spec.cilium.nodeSelector"
         yield note("IPC0836", apart[0].at, text, help=way_out)

@@ -187,8 +187,8 @@ def with_excluded(
     kept = [item.block for item in draft.excluded] + [
         block for pool in draft.pools for block in pool.reserved
     ]
-    pools_of_mode = {"CiliumPodIPPool"} if draft.mode is Mode.MULTI_POOL else ()
-    kinds = {"IPPool", "IPReservation"} if calico_gives(dump) else pools_of_mode
+    kinds = {"CiliumPodIPPool"} if draft.mode is Mode.MULTI_POOL else {"ClusterCIDR"}
+    kinds = {"IPPool", "IPReservation", "ClusterCIDR"} if calico_gives(dump) else kinds
     found = account(dump, ranges, held, facts.excluded, kept, {*judged, *kinds})
     excluded = (*draft.excluded, *(item for item in facts.excluded if item.block not in found.inside))
     pools = [

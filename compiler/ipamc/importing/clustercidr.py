@@ -71,9 +71,12 @@ def draft(dump: Dump, facts: Facts) -> Draft:
     """
     read, found = _read(dump)
     families = facts.families(dump)
-    ranked = sorted(read, key=lambda one: one.order)
+    # One that is being deleted gives no node a block: it keeps what the others leave.
+    ranked = sorted(read, key=lambda one: (one.terminating, one.order))
     groups = _groups(ranked, dump)
-    in_order = len(groups) == len(ranked) and ranked == sorted(read, key=lambda one: one.plain)
+    in_order = len(groups) == len(ranked) and ranked == sorted(
+        read, key=lambda one: (one.terminating, one.plain)
+    )
     pools = []
     taken: list[Block] = []
     for place, group in enumerate(groups):
@@ -83,10 +86,17 @@ def draft(dump: Dump, facts: Facts) -> Draft:
             for family, block in one.ranges.items()
             if family in families
         }
-        if any(block.overlaps(other) for block in one.ranges.values() for other in taken):
-            found.append(rules.cluster_cidrs_overlap(one.at, one.name, list(one.ranges.values())))
-        taken += one.ranges.values()
         kept = {family: some for family, some in ranges.items() if some}
+        rivals = [
+            other.name
+            for *_, other in groups[:place]
+            if any(block.overlaps(its) for block in one.ranges.values() for its in other.ranges.values())
+        ]
+        if rivals:
+            blocks = list(one.ranges.values())
+            gone = [] if one.terminating else sorted(ranges.keys() - kept)
+            found.append(rules.cluster_cidrs_overlap(one.at, one.name, blocks, rivals, gone))
+        taken += one.ranges.values()
         if kept:
             pools.append(
                 DraftPool(
@@ -100,13 +110,13 @@ def draft(dump: Dump, facts: Facts) -> Draft:
                     comment=f"ClusterCIDR {listing([each.name for each in group])}",
                 )
             )
-    blocks = {node.name: of_node(node, dump) for node in dump.nodes}
-    outside = _outside(dump, blocks, pools, found)
+    given = {node.name: of_node(node, dump) for node in dump.nodes}
+    outside = _outside(dump, given, pools, found)
     return Draft(
         mode=Mode.KUBERNETES,
         families=families,
         pools=(*sorted(pools, key=lambda pool: pool.name), *outside),
-        blocks=blocks,
+        blocks=given,
         label_keys=frozenset().union(*(one.selector.keys for one in read)),
         decisions=tuple(found),
     )

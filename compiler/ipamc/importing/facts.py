@@ -289,7 +289,7 @@ def account(
     held: Iterable[Block],
     others: Iterable[DraftRange],
     kept: Iterable[Block],
-    judged: Container[str] = (),
+    judged: Container[str] = ("ClusterCIDR",),
 ) -> Account:
     """Account for the addresses in ranges of pools. O(n log n).
     `held` are blocks of nodes besides those that the dump shows, `others` known networks besides those of its

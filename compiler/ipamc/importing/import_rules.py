@@ -291,9 +291,15 @@ def cluster_cidr_unreadable(at: At, what: str, problem: str) -> Diagnostic:
     return error("IPC0826", at, f"{what}: {problem}", help=way_out)
 
 
-def cluster_cidrs_overlap(at: At, name: str, ranges: Sequence[Block]) -> Diagnostic:
+def cluster_cidrs_overlap(
+    at: At, name: str, ranges: Sequence[Block], rivals: Sequence[str], gone: Sequence[int]
+) -> Diagnostic:
     """IPC0827: no two pools share an address."""
-    text = f"{listing(map(str, ranges))} of ClusterCIDR {name} overlaps one that comes before it"
+    text = (
+        f"{listing(map(str, ranges))} of ClusterCIDR {name} overlaps {names(rivals)}, which comes before it"
+    )
+    if gone:  # families of which its nodes get no more blocks
+        text += f" and leaves no {listing(f'IPv{family}' for family in gone)} for new nodes of {name}"
     way_out = "look at the ranges in ippools.yaml before the first compile is merged"
     return warning("IPC0827", at, text, help=way_out)
 

@@ -144,12 +144,12 @@ def changes(cluster: Cluster, dump: Dump, labels: Sequence[str] = ()) -> Changes
     """Return the changes by a dump that `refresh` accepts for the inventory. O(n log n)."""
     wanted, dump = _wanted(cluster, labels), with_kept(dump, cluster.mode, known_of(cluster))
     before = {node.name: node for node in cluster.nodes if not node.planned}
-    old, new = Evidence(cluster), Evidence(replace(cluster, nodes=dump.nodes, cilium_nodes=dump.cilium_nodes))
+    old, new = Evidence(cluster), _known_blocks(cluster, dump, calico.shown(dump, cluster)[0]).given
 
     def differ(was: Node, now: Node) -> bool:
         if node_fields(was, wanted) != node_fields(now, wanted):
             return True
-        return {shown.block for shown in old.of(was)} != {shown.block for shown in new.of(now)}
+        return {shown.block for shown in old.of(was)} != set(new[now.name])
 
     both = [(before[node.name], node) for node in dump.nodes if node.name in before]
     return Changes(

@@ -29,6 +29,9 @@ _LABELS = {
 _TAINTS = ("virtual-kubelet.io/provider=", "eks.amazonaws.com/compute-type=fargate")
 """virtual-kubelet: DefaultTaintKey, with any value (cmd/virtual-kubelet/internal/commands/root/opts.go)."""
 
+NO_AGENT = "no agent pod of Cilium runs on it"
+"""A reason of which a dump without pods, such as one for a refresh in CI, knows nothing."""
+
 _MOVED = "io.cilium.migration/"  # the label of nodes that moved, in Cilium's guide and in our runbook
 
 
@@ -95,7 +98,7 @@ def _agents(dump: Dump) -> Iterator[Callable[[Node], str]]:
     do = f"{number:,} other {'node' if number == 1 else 'nodes'} one does"
     old = {node.name for node in dump.nodes if node.ready and "" < node.created < before}
     if lacks := old - pods if number else ():
-        yield lambda node: f"no agent pod of Cilium runs on it, and on {do}" if node.name in lacks else ""
+        yield lambda node: f"{NO_AGENT}, and on {do}" if node.name in lacks else ""
 
 
 def selectors_of(workload: SeenObject) -> tuple[list[Selector], list[str]]:

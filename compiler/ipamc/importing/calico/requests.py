@@ -25,7 +25,7 @@ def not_of_cilium(
     every = ((who, at, " and ".join(_lacking(asks, families, known))) for who, at, asks in askers(dump))
     if found := [each for each in every if each[2]]:
         ask = count(len(found), "pod or namespace asks", "pods or namespaces ask")
-        needs = names(f"{who} needs {what}" for who, _, what in found)
+        needs = names((f"{who} needs {what}" for who, _, what in found), 20)  # each is work to do
         text = f"{ask} Calico for a pool or an address, and not Cilium: {needs}"
         way_out = "write these annotations beside those of Calico, into templates of pods, before they move"
         if mode != "multi-pool":

@@ -94,13 +94,13 @@ def _rule_for(
 def _once_there(context: Context) -> Collection[str]:
     """Return the objects of git that were in the cluster: those of the last apply, or what something proves.
     That is for a CiliumNode its node, if it runs or showed a block; for a pool a block of it that a node has;
-    for a kind that only an apply creates another object of git in the cluster. While Calico runs alone,
+    for a kind that only an apply creates another object of git in the cluster. While no agent runs yet,
     nothing was there: the input has the blocks that CiliumNodes will show.
     """
     if context.applied:
         return context.applied.objects
     dump, git = context.dump, context.git.objects
-    if dump.calico_blocks and not (context.config_map or dump.cilium_nodes or AGENT in context.pods_of):
+    if dump.calico_blocks and not (dump.cilium_nodes or AGENT in context.pods_of):
         return ()
     seen = (*dump.cilium_nodes, *context.cluster.cilium_nodes)
     proofs = {f"{POOL} {pool}" for each in seen for _, pool in each.allocated}
