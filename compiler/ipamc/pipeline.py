@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ipamc.assertions import run
 from ipamc.check import address_space, admission, check, check_plan, network
 from ipamc.check.capacity import config_map_too_large, nearly_full
-from ipamc.check.drift import pin_not_held
+from ipamc.check.drift import find_drift, pin_not_held
 from ipamc.check.pools import check_ranges
 from ipamc.check.published import check_adopt, check_mode_change, check_published, check_waiting
 from ipamc.check.published_ranges import check_published_ranges
@@ -257,7 +257,9 @@ def _plan(cluster: Cluster, lock: Lock, inputs: Inputs, before: Rendered, log: L
     # Capacity, maxPods, limits of the mode, drift.
     phase("checking")
     released = released_on(cluster, plan.lock, today)
-    log.add((*check_plan(plan, released), *check_published_ranges(plan, before)))
+    drifted = find_drift(plan)
+    plan = replace(plan, disputed=drifted.disputed())
+    log.add((*check_plan(plan, released, drifted), *check_published_ranges(plan, before)))
     # CIDRs that the operator was given, and still gives out.
     log.add((*check_adopt(plan, before), *check_waiting(plan, released, before)))
     return plan

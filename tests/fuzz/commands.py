@@ -223,7 +223,7 @@ def _value(chance: random.Random, parameter: click.Parameter | None = None) -> s
                     "target",
                     "leave",
                     "no_pods",
-                    "adopt_pods",
+                    "adopt",
                     "renumber",
                     "settle",
                     "release",

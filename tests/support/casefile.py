@@ -396,7 +396,7 @@ def _consent(flags: dict[str, list[str]]) -> Consent:
     return parse_consent(
         leave=flags.get("leave", []),
         no_pods=flags.get("no_pods", []),
-        adopt_pods=flags.get("adopt_pods", []),
+        adopt=flags.get("adopt", []),
         renumber=flags.get("renumber", []),
         settle=flags.get("settle", []),
         release=flags.get("release", []),

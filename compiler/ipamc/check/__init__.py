@@ -45,10 +45,11 @@ def check(cluster: Cluster) -> Iterator[Diagnostic]:
         yield from admission.check_admission(cluster)
 
 
-def check_plan(plan: Plan, today: Lock) -> Iterator[Diagnostic]:
-    """Yield the findings about a plan; `today` is its lock with ended quarantines released."""
-    yield from drift.pod_cidrs_differ(plan)
-    yield from drift.cilium_node_differs(plan)
+def check_plan(plan: Plan, today: Lock, drifted: drift.Drift | None = None) -> Iterator[Diagnostic]:
+    """Yield the findings about a plan; `today` is its lock with ended quarantines released.
+    `drifted` is what `find_drift` found, if that was asked.
+    """
+    yield from drift.check_drift(drifted or drift.find_drift(plan))
     yield from drift.several_pod_cidrs(plan)
     yield from drift.node_without_uid(plan)
     yield from drift.pin_not_held(plan)

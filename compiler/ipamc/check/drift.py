@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from ipamc.check.evidence import cidr_texts, mismatch_advice
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ipamc.check.disputed import adopt, other_dump, too_many
+from ipamc.check.evidence import apart, cidr_texts, node_and_cilium_node_differ
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.cluster import Mode
@@ -18,71 +22,122 @@ from ipamc.model.ownership import Ownership, OwnershipRules
 from ipamc.model.plan import Origin, Plan, ShownBlock, pod_cidrs
 
 
-def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0503: a Node's `spec.podCIDRs` are the blocks that the lock holds for it."""
+class Drift(Struct, frozen=True, kw_only=True):
+    """The nodes of a plan that show other blocks than their lines, and the severity of their findings."""
+
+    plan: Plan
+    nodes: tuple[tuple[Node, bool], ...]
+    """Nodes with other podCIDRs, and whether they just have not moved yet."""
+    cilium_nodes: tuple[tuple[Node, CiliumNode, list[ShownBlock], bool], ...]
+    """The same by their CiliumNodes, with the blocks that differ."""
+    apart: tuple[tuple[Node, CiliumNode], ...]
+    """Nodes and CiliumNodes that show different blocks, where both count."""
+
+    def disputed(self) -> frozenset[str]:
+        """Return the names of the disputed nodes."""
+        wanted = {node.name for node, late in self.nodes if not (late or self.is_order(node))}
+        wanted |= {node.name for node, _, _, late in self.cilium_nodes if not late}
+        return self.plan.disputed | wanted | {node.name for node, _ in self.apart}
+
+    def is_order(self, node: Node) -> bool:
+        """Return whether a Node has the blocks of its lines in another order."""
+        return sorted(self.wanted(node)) == sorted(node.pod_cidrs)
+
+    def wanted(self, node: Node) -> tuple[Block, ...]:
+        """Return the podCIDRs of a node by its lines."""
+        return pod_cidrs(self.plan.cluster, self.plan.held.get(node.name, ()))
+
+
+def find_drift(plan: Plan) -> Drift:
+    """Compare a plan with what its nodes show. O(n log n)."""
     cluster = plan.cluster
-    if cluster.mode is not Mode.KUBERNETES and cluster.patch_nodes != "podCIDRs":
-        return
     ownership = OwnershipRules(cluster, plan.lock.lines, plan.operator_pools)
-    by_severity: dict[Make, list[Node]] = {warning: [], error: []}
-    for node in cluster.nodes:
-        if node.pod_cidrs and pod_cidrs(cluster, plan.held.get(node.name, ())) != node.pod_cidrs:
-            shown = [ShownBlock(block, node.name, node.at) for block in node.pod_cidrs]
-            by_severity[_severity(ownership.strays(shown))].append(node)
-    for make, some in by_severity.items():
+    drift = Drift(plan=plan, nodes=(), cilium_nodes=(), apart=tuple(apart(cluster, plan.lock.lines)))
+    said = {node.name for node, _ in drift.apart} | (plan.disputed - plan.held.keys())
+    nodes = []
+    if cluster.mode is Mode.KUBERNETES or cluster.patch_nodes == "podCIDRs":
+        for node in cluster.nodes:
+            if node.pod_cidrs and drift.wanted(node) != node.pod_cidrs and node.name not in said:
+                shown = [ShownBlock(block, node.name, node.at) for block in node.pod_cidrs]
+                nodes.append((node, _is_late(ownership.strays(shown))))
+    return replace(drift, nodes=tuple(nodes), cilium_nodes=tuple(_by_cilium_nodes(plan, ownership)))
+
+
+def _by_cilium_nodes(
+    plan: Plan, ownership: OwnershipRules
+) -> Iterator[tuple[Node, CiliumNode, list[ShownBlock], bool]]:
+    cluster = plan.cluster
+    evidence = Evidence(cluster, plan.lock.lines)
+    nodes = {node.name: node for node in cluster.nodes} if cluster.cilium_nodes else {}
+    for seen in cluster.cilium_nodes:
+        found = nodes.get(seen.name)
+        if found is None or (cluster.mode is Mode.KUBERNETES and found.pod_cidrs):
+            continue  # no node's block, or the Node counts
+        differ = [pair for pair in ownership.strays(evidence.by(seen)) if pair[1] in SEVERITY]
+        if differ and not (found.name in plan.disputed and found.name not in plan.held):
+            yield found, seen, [shown for shown, _ in differ], _is_late(differ)
+
+
+def check_drift(drift: Drift) -> Iterator[Diagnostic]:
+    """Yield the findings about nodes that show other blocks than their lines."""
+    make = error if too_many(drift.plan.cluster, drift.disputed()) else warning
+    yield from pod_cidrs_differ(drift, make)
+    yield from cilium_node_differs(drift, make)
+    if drift.apart:
+        yield node_and_cilium_node_differ(drift.plan.cluster, drift.apart, make)
+
+
+def pod_cidrs_differ(drift: Drift, disputed: Make) -> Iterator[Diagnostic]:
+    """IPC0503: a Node's `spec.podCIDRs` are the blocks that the lock holds for it."""
+    plan = drift.plan
+    order = [node for node, _ in drift.nodes if drift.is_order(node)]
+    late = [node for node, is_late in drift.nodes if is_late and node not in order]
+    others = [node for node, is_late in drift.nodes if not is_late and node not in order]
+    for make, some in ((error, order), (warning, late), (disputed, others)):
         if not some:
             continue
         first, name = some[0], some[0].name
-        wanted = pod_cidrs(cluster, plan.held.get(name, ()))
         has = f"node {name} has podCIDRs {cidr_texts(first.pod_cidrs)}"
-        holds = f"the lock holds {cidr_texts(wanted) or 'none'}; the field is immutable"
+        holds = f"the lock holds {cidr_texts(drift.wanted(first)) or 'none'}; the field is immutable"
         message = f"{has}, but {holds}{and_others([node.name for node in some])}"
         also = _held_at(plan, name)
         for node in some[1:MOST_PLACES]:
             also.append(Related(node.at, f"node {node.name}: {cidr_texts(node.pod_cidrs)}"))
             also += _held_at(plan, node.name)
         drain = f"drain {name}, run kubectl delete node {name}"
-        if sorted(wanted) == sorted(first.pod_cidrs):
+        if some is order:
             fix = "write ipFamilies in the order of the Nodes' podCIDRs"
-        elif make is warning:
+        elif some is late:
             fix = f"{drain}, let it join again, and export it again"
         else:
-            fix = f"{_which_case(plan, name)}{drain}, and let it join again"
+            fix = f"{_which_case(plan, name, make)}{drain}, and let it join again"
         yield make("IPC0503", first.at, message, also=also, help=fix)
 
 
-def _which_case(plan: Plan, node: str) -> str:
+def _which_case(plan: Plan, node: str, make: Make) -> str:
     """Return the beginning of a fix: the possible relations of dump and lock.
     A node that came back holds its former blocks, and keeps the shown ones once those are released.
     """
     blocks = [line.block for line in plan.held.get(node, ())]
     returned = [block for block in blocks if plan.origins.get(block) is Origin.RETURNED]
     if not returned:
-        return mismatch_advice(plan.lock)
+        return other_dump(plan.lock) if make is error else adopt(plan.lock, node)
     release = f"ipamc lock {plan.cluster.name} {' '.join(f'--release {block}' for block in returned)}"
     away = f"if {node} was away, and runs with what it shows: {release}"
     return f"{away}; if this dump is of another cluster, replace it; else "
 
 
-def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
+def cilium_node_differs(drift: Drift, disputed: Make) -> Iterator[Diagnostic]:
     """IPC0513: a CiliumNode shows no other blocks than the lock has for its node."""
+    plan = drift.plan
     cluster = plan.cluster
-    if not cluster.cilium_nodes:
-        return
     ownership = OwnershipRules(cluster, plan.lock.lines, plan.operator_pools)
     evidence = Evidence(cluster, plan.lock.lines)
-    nodes = {node.name: node for node in cluster.nodes}
-    by_severity: dict[Make, list[tuple[Node, CiliumNode, list[ShownBlock]]]] = {warning: [], error: []}
-    for seen in cluster.cilium_nodes:
-        found = nodes.get(seen.name)
-        if found is None or (cluster.mode is Mode.KUBERNETES and found.pod_cidrs):
-            continue  # no node's block, or the Node counts
-        differ = [pair for pair in ownership.strays(evidence.by(seen)) if pair[1] in SEVERITY]
-        if differ:
-            by_severity[_severity(differ)].append((found, seen, [shown for shown, _ in differ]))
-    for make, some in by_severity.items():
+    for late in (True, False):
+        some = [(node, seen, strays) for node, seen, strays, is_late in drift.cilium_nodes if is_late is late]
         if not some:
             continue
+        make = warning if late else disputed
         node, seen, strays = some[0]
         name, held = node.name, cidr_texts(line.block for line in plan.held.get(node.name, ()))
         shows = f"CiliumNode {name} shows {_shown(strays)}"
@@ -93,8 +148,8 @@ def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
             also += _held_at(plan, other.name)
         restart = "apply, restart its agent, and export its CiliumNode again"
         drain = f"drain {name}, run kubectl delete ciliumnode {name}, {restart}"
-        if make is error:
-            fix = f"{_which_case(plan, name)}{drain}"
+        if not late:
+            fix = f"{_which_case(plan, name, make)}{drain}"
         elif Ownership.OWN in map(ownership.of, evidence.by(seen)):
             fix = f"apply, and export its CiliumNode again; if it shows that then: {drain}"
         else:
@@ -114,10 +169,9 @@ SEVERITY: Mapping[Ownership, Make] = {
 """Severities of blocks that a node shows and does not hold, the worst first. The operator's are followed."""
 
 
-def _severity(strays: Iterable[tuple[ShownBlock, Ownership]]) -> Make:
-    """Return a warning if all of these blocks are from before a move, else an error."""
-    found = {SEVERITY.get(owner, error) for _, owner in strays}
-    return warning if found == {warning} else error
+def _is_late(strays: Iterable[tuple[ShownBlock, Ownership]]) -> bool:
+    """Return whether all of these blocks are from before a move, of which there are some."""
+    return {SEVERITY.get(owner, error) for _, owner in strays} == {warning}
 
 
 def _held_at(plan: Plan, name: str) -> list[Related]:

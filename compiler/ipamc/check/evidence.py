@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from ipamc.check.disputed import adopt
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import Block, address_text
@@ -20,6 +21,7 @@ from ipamc.model.node import CiliumNode, Node
 from ipamc.model.ownership import Ownership, OwnershipRules
 from ipamc.model.plan import NodeState, ShownBlock
 
+Make = Callable[..., Diagnostic]
 _ASKED = ("Node", "CiliumNode", "CiliumEndpoint", "Pod")
 """The kinds that tell which blocks nodes use."""
 
@@ -35,22 +37,23 @@ def pod_cidrs_count(cluster: Cluster) -> bool:
     return announced or cluster.mode is Mode.KUBERNETES or cluster.patch_nodes == "podCIDRs"
 
 
-def node_and_cilium_node_differ(cluster: Cluster, lines: Sequence[Line]) -> Iterator[Diagnostic]:
-    """IPC0506: a Node and its CiliumNode show the same blocks."""
+def apart(cluster: Cluster, lines: Sequence[Line]) -> Iterator[tuple[Node, CiliumNode]]:
+    """Yield Nodes and CiliumNodes that show different blocks, where both count."""
     if not cluster.cilium_nodes or not pod_cidrs_count(cluster):
         return
     seen, ownership = cluster.cilium_nodes_by_name, OwnershipRules(cluster, lines)
-    differ = [
-        (node, other)
-        for node in cluster.nodes
-        if node.pod_cidrs
-        and (other := seen.get(node.name))
-        and other.blocks
-        and sorted(node.pod_cidrs) != sorted(other.blocks)
-        and any(_differ(ownership, node, other, family) for family in cluster.families)
-    ]
-    if not differ:
-        return
+    for node in cluster.nodes:
+        if not (node.pod_cidrs and (other := seen.get(node.name)) and other.blocks):
+            continue
+        differ = (_differ(ownership, node, other, family) for family in cluster.families)
+        if sorted(node.pod_cidrs) != sorted(other.blocks) and any(differ):
+            yield node, other
+
+
+def node_and_cilium_node_differ(
+    cluster: Cluster, differ: Sequence[tuple[Node, CiliumNode]], make: Make
+) -> Diagnostic:
+    """IPC0506: a Node and its CiliumNode show the same blocks."""
     (node, other), *_ = differ
     has, others = f"node {node.name} has podCIDRs {cidr_texts(node.pod_cidrs)}", cidr_texts(other.blocks)
     message = f"{has}, but its CiliumNode has {others}{and_others([each.name for each, _ in differ])}"
@@ -63,7 +66,7 @@ def node_and_cilium_node_differ(cluster: Cluster, lines: Sequence[Line]) -> Iter
     fix = f"see which block the pods use: {pods}; {join}"
     if cluster.mode is not Mode.KUBERNETES and cluster.bgp == "none":
         fix += "; if nothing uses podCIDRs of Nodes: patchNodes: none"
-    yield error("IPC0506", node.at, message, also=also, help=fix)
+    return make("IPC0506", node.at, message, also=also, help=fix)
 
 
 def _differ(ownership: OwnershipRules, node: Node, other: CiliumNode, family: int) -> bool:
@@ -102,7 +105,7 @@ def block_unknown(
     message = several([each.node.name for each in unknown], "running node", what)
     message += f"; addresses in use tell {names(inferred)}" if inferred else ""
     message += f", and no address in use is in {names(shows)}, which the input shows" if shows else ""
-    adopt = f"to take over what the addresses tell: {lock} --adopt-pods all; " if inferred else ""
+    adopt = f"to take over what the addresses tell: {lock} --adopt all; " if inferred else ""
     none = f"if they have no pods of Cilium's yet: {lock} --no-pods all, or NODE for each"
     yield error("IPC0434", first.at, message, help=f"{_add_to_input(cluster, first, dumped)}{adopt}{none}")
 
@@ -158,8 +161,8 @@ def other_cluster(
 
 
 def consent_about_nobody(cluster: Scheme, lock: Lock, consent: Consent) -> Iterator[Diagnostic]:
-    """IPC0436: `--no-pods` and `--adopt-pods` name nodes of the inventory."""
-    for option, named in (("--no-pods", consent.no_pods), ("--adopt-pods", consent.adopt_pods)):
+    """IPC0436: `--no-pods` and `--adopt` name nodes of the inventory."""
+    for option, named in (("--no-pods", consent.no_pods), ("--adopt", consent.adopt)):
         known = {"all", *(node.name for node in cluster.nodes)} if named else set()
         for name in sorted(named - known):
             message = f"{name} is not in the inventory, so {option} says nothing about it"
@@ -222,33 +225,35 @@ def in_one_block(one: ShownBlock, other: ShownBlock, block: Block) -> Diagnostic
     return error("IPC0437", other.at, message, also=[Related(one.at, f"CiliumNode {one.node}")], help=fix)
 
 
-def mismatch_advice(lock: Lock) -> str:
-    """Return the beginning of a fix: the possible relations of evidence and lock."""
-    live = ", write the CIDRs of the live CiliumPodIPPools first and as they are"
-    pools = live if lock.mode is Mode.MULTI_POOL else ""
-    replace = "if this dump is of another cluster, or older than the last apply, replace it"
-    again = f"start again: delete {lock.path} and rendered/{pools}, then ipamc compile"
-    return f"{replace}; if this lock was never applied, {again}; if it was applied: "
-
-
 def already_given(
-    cluster: Scheme, lock: Lock, shown: ShownBlock, block: Block, line: Line, *, stranger: bool = False
+    cluster: Scheme,
+    lock: Lock,
+    shown: ShownBlock,
+    block: Block,
+    line: Line,
+    *,
+    stranger: bool = False,
+    make: Make = error,
 ) -> Diagnostic:
     """IPC0423: a block that a running node shows is not another node's in the lock."""
     state = "quarantined, of" if line.since else "held by"
-    if line.since:
+    planned = any(node.planned for node in cluster.nodes if node.name == line.node)
+    if stranger and line.since:
         fix = f"if {line.node} is really gone: ipamc lock {lock.cluster} --release {line.block}"
     elif stranger:
         delete = f"kubectl delete ciliumnode {shown.node}, and export the CiliumNodes again"
         gone = f"if {shown.node} is gone, or was renamed: {delete}"
         fix = f"{gone}; if it runs: add it to the inventory, and drain one of the two"
     else:
-        drain = "drain the other, delete its Node and CiliumNode, and let it join again"
-        fix = f"{mismatch_advice(lock)}find out which of the two nodes uses it; {drain}"
+        join = "delete its Node and CiliumNode, and let it join again"
+        refresh = f"ipamc import {lock.cluster} --refresh, with a new dump"
+        fix = f"see which of the two nodes uses it: {refresh}; drain the other, {join}"
+        if planned or line.since:
+            fix = f"{adopt(lock, shown.node)}drain {shown.node}, {join}"
     goes, wait = _goes(cluster, shown.node, line.node)
     message = f"node {shown.node} shows {block}, which overlaps {line.block} {state} {line.node}{goes}"
     also = [Related(line_at(lock, line, otherwise=shown.at), f"{state} {line.node} here")]
-    return error("IPC0423", shown.at, message, also=also, help=wait or fix)
+    return make("IPC0423", shown.at, message, also=also, help=wait or fix)
 
 
 def settled_elsewhere(lock: Lock, node: NodeState, line: Line) -> Diagnostic:

@@ -85,7 +85,7 @@ TARGETED = ("renumber", "settle", "release", "rename")
 @click.option("--check", is_flag=True)
 @click.option("--leave", multiple=True, metavar="NODE|all")
 @click.option("--no-pods", multiple=True, metavar="NODE|all")
-@click.option("--adopt-pods", multiple=True, metavar="NODE|all")
+@click.option("--adopt", "--adopt-pods", "adopt", multiple=True, metavar="NODE|all")
 @click.option("--renumber", multiple=True, metavar="NODE|CIDR|pool/NAME")
 @click.option("--settle", multiple=True, metavar="NODE")
 @click.option("--release", multiple=True, metavar="NODE|CIDR")
@@ -115,8 +115,9 @@ def lock(
         --leave: This node is gone: quarantine its blocks. Repeatable; all: every node that left.
         --no-pods: This running node has no pods of Cilium's yet, so its CiliumNode need not be known.
             Repeatable; all: every node.
-        --adopt-pods: This running node holds the block around the addresses in use on it. Repeatable; all:
-            every node whose block is not known.
+        --adopt: The cluster is right: this running node holds what it shows, or the block around the
+            addresses in use on it. A planned node that has this block gets another one. Repeatable; all:
+            every node.
         --renumber: Reserve a pending block for these nodes; nothing is rendered for it until --settle.
             Repeatable, or with commas: n1,n2.
         --settle: This node is drained: its pending block is held and rendered, the old one quarantined.
@@ -137,6 +138,7 @@ def lock(
         ipamc lock lab --settle node-7
             # node-7 is drained: render its pending block; prints what is to be done then
         ipamc lock --onto origin/main  # merge the locks of the trunk in, which a forge cannot do
+        ipamc lock lab --adopt node-7  # node-7 runs with another block than the lock has: take that one
         ipamc lock lab --rename node-7=node-8  # node-8 replaces node-7, which is gone, and takes its blocks
     Exit codes:
         1: refused, out of date with --check, or an I/O or environment error

@@ -24,7 +24,7 @@ def parse_consent(  # noqa: PLR0913 - an argument for each consent of `ipamc loc
     *,
     leave: Iterable[str] = (),
     no_pods: Iterable[str] = (),
-    adopt_pods: Iterable[str] = (),
+    adopt: Iterable[str] = (),
     renumber: Iterable[str] = (),
     settle: Iterable[str] = (),
     release: Iterable[str] = (),
@@ -37,7 +37,7 @@ def parse_consent(  # noqa: PLR0913 - an argument for each consent of `ipamc loc
     return Consent(
         leave=frozenset(leave),
         no_pods=frozenset(no_pods),
-        adopt_pods=frozenset(adopt_pods),
+        adopt=frozenset(adopt),
         renumber=tuple(_scope(text, pools=True) for text in sorted(set(renumber))),
         settle=frozenset(settle),
         release=tuple(_scope(text, pools=False) for text in sorted(set(release))),

@@ -133,11 +133,12 @@ class Consent(Struct, frozen=True, kw_only=True):
     """The lines may follow CiliumNodes although most of these show none of the lock's blocks."""
     no_pods: frozenset[str] = frozenset()
     """Names of running nodes without pods of Cilium's, or "all": their CiliumNodes need not be known."""
-    adopt_pods: frozenset[str] = frozenset()
-    """Names of running nodes, or "all", that hold the blocks around their addresses in use."""
+    adopt: frozenset[str] = frozenset()
+    """Names of running nodes, or "all", that hold what they show: the blocks of their objects, else those
+        around their addresses in use."""
     resize: Mapping[str, Resize] = field(default_factory=dict)
     """By node."""
 
     def adopts(self, node: str) -> bool:
-        """Return whether a node adopts the blocks around its addresses in use."""
-        return not self.adopt_pods.isdisjoint({node, "all"})
+        """Return whether a node adopts the blocks that it shows."""
+        return bool(self.adopt) and not self.adopt.isdisjoint({node, "all"})

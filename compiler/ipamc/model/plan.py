@@ -247,6 +247,8 @@ class Reconciled(Struct, frozen=True, kw_only=True):
     origins: Mapping[Block, Origin] = field(default_factory=dict)
     """Returned or adopted."""
     stale: tuple[Stale, ...] = ()
+    disputed: frozenset[str] = frozenset()
+    """Names of nodes that have no block because they show one of another line, and of that line's node."""
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -263,6 +265,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Held lines by node name, by family and address."""
     operator_pools: frozenset[str] = frozenset()
     """Names of the pools whose blocks Cilium's operator allocates: their lines follow the nodes' objects."""
+    disputed: frozenset[str] = frozenset()
+    """Names of nodes about which the lock and the cluster disagree. Their lines stay as they are."""
 
     @property
     def decided_elsewhere(self) -> frozenset[str]:

@@ -97,6 +97,7 @@ def _difference(difference: Difference) -> dict[str, Any]:
         ],
         "lock": list(map(asdict, difference.settings)),
         "weaker": list(map(asdict, difference.weaker)),
+        "disputed": [node for node, _ in difference.disputed],
         "flags": list(map(asdict, difference.flags)),
         "pools": [
             {"pool": pool.name, "change": pool.change, "fields": list(map(asdict, pool.fields))}

@@ -98,8 +98,9 @@ def headline(clusters: tuple[ClusterReport, ...]) -> str:
 
 
 def quiet(cluster: ClusterReport) -> bool:
-    """Return whether a cluster needs only its name: nothing changes, and no block is misplaced."""
-    return not cluster.changed and not (cluster.difference and cluster.difference.misplaced)
+    """Return whether a cluster needs only its name: nothing changes, no block is misplaced, no node disputed."""
+    difference = cluster.difference
+    return not cluster.changed and not (difference and (difference.misplaced or difference.disputed))
 
 
 def notes(clusters: Iterable[ClusterReport]) -> list[tuple[Diagnostic, list[str]]]:
@@ -124,6 +125,9 @@ def _sections(difference: Difference) -> Iterator[Section]:
     lines = difference.lines
     for fault, title in _FAULTS.items():
         yield _former(title, [each for each in lines.unlawful if each.fault == fault], Sign.URGENT)
+    title = "disputed: the lock and the cluster disagree, and the line stays (ipamc explain disputed)"
+    disputed = [(node, block or "none") for node, block in difference.disputed]
+    yield Section(title, ("node", "block of the lock"), disputed, Sign.URGENT)
     weaker = [(setting.name, setting.old, ARROW, setting.new) for setting in difference.weaker]
     yield Section("less safe than before", ("setting", "base", "", "now"), weaker, Sign.URGENT)
     title = "steps, in this order (ipamc runbook CLUSTER has them with checks)"

@@ -12,6 +12,7 @@ GATES: Mapping[str, str] = {
     Gate.LEAVE: "nodes leave",
     Gate.DELETE_CLUSTER: "a cluster is deleted",
     Gate.WEAKER: "a setting makes a cluster less safe",
+    "disputed": "the lock and the cluster disagree about a node",
     "capacity": "a pool has little room left",
 }
 """The words of `ipamc plan --fail-on`, in their order: what each refuses, and its label agrees to."""

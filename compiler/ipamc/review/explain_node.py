@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.check.drift import cilium_node_differs, pod_cidrs_differ
+from ipamc.check.drift import check_drift, find_drift
 from ipamc.model.cluster import Cluster, Scheme
 from ipamc.model.diagnostics import At, Diagnostic, count, errors_of
 from ipamc.model.evidence import Evidence
@@ -130,7 +130,7 @@ def _drift(placement: Placement) -> list[Diagnostic]:
     plan = placement.plan
     if not isinstance(plan.scheme, Cluster):
         return []
-    return errors_of((*pod_cidrs_differ(plan), *cilium_node_differs(plan)))
+    return errors_of(check_drift(find_drift(plan)))
 
 
 class _Decisions:

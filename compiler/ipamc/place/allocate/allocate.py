@@ -106,6 +106,7 @@ def place(cluster: Scheme, wants: tuple[Want, ...], reconciled: Reconciled, toda
         stale=reconciled.stale,
         held=held,
         operator_pools=reconciled.operator_pools,
+        disputed=reconciled.disputed,
     )
     return Placement(
         plan=plan,

@@ -6,15 +6,17 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
+from ipamc.check.disputed import too_many
 from ipamc.check.evidence import already_given, in_one_block, several_blocks, shown_twice
 from ipamc.model.address_sets import index_around, lines_over, overlaps
 from ipamc.model.cidr import Block
-from ipamc.model.diagnostics import Diagnostic
+from ipamc.model.diagnostics import Diagnostic, error, warning
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, State
+from ipamc.model.ownership import Ownership
 from ipamc.model.plan import NodeState, Origin, ShownBlock
 from ipamc.place.reconcile.context import Context
-from ipamc.place.reconcile.transitions import as_state
+from ipamc.place.reconcile.transitions import as_state, quarantined
 
 
 def release_overtaken(context: Context, evidence: Evidence) -> Context:
@@ -39,10 +41,38 @@ def release_overtaken(context: Context, evidence: Evidence) -> Context:
     return replace(context, lock=replace(context.lock, lines=lines), overtaken=overtaken)
 
 
-def merge_adopted(context: Context, nodes: list[NodeState]) -> tuple[list[Line], list[Diagnostic]]:
+def make_room(context: Context, evidence: Evidence) -> Context:
+    """Free the blocks that nodes show and adopt by consent: those of planned nodes, and quarantined ones.
+    A planned node gets another block. If the adopting node held none, that block first goes into quarantine,
+    because the law of a change lets no block go from a node to a new one in one step.
+    """
+    if not context.consent.adopt:
+        return context
+    lines, every = context.lock.lines, list(evidence.every())
+    shows = {each.node for each in every}
+    idle = {node.name for node in context.cluster.nodes if node.planned} - shows
+    holders = {(line.node, line.block.family) for line in lines if line.in_use}
+    now: dict[Block, Line] = {}
+    for each in every:
+        if context.consent.adopts(each.node) and context.ownership.of(each) is Ownership.ANOTHERS:
+            for line in context.ownership.others(each):
+                if line.state is State.QUARANTINED and not (line.moved and line.since == context.today):
+                    now[line.block] = as_state(State.RELEASED, line)
+                elif line.node in idle:
+                    swaps = (each.node, line.block.family) in holders
+                    moves = quarantined(line, context.today, moved=True)
+                    now[line.block] = as_state(State.RELEASED, line) if swaps else moves
+    found = tuple(now.get(line.block, line) for line in lines) if now else lines
+    return replace(context, lock=replace(context.lock, lines=found)) if now else context
+
+
+def merge_adopted(
+    context: Context, nodes: list[NodeState], evidence: Evidence
+) -> tuple[list[Line], list[Diagnostic], frozenset[str]]:
     """Return the lock's lines with today's states, and why nodes cannot adopt blocks. O(lines).
     An adopted block replaces released lines, the node's own quarantined lines, and its pending line of this
-    block; over any other line it is a conflict.
+    block. Over any other line it is a conflict: the node stays without it, and both nodes are disputed. They
+    come third, unless the other node shows its block, too.
     """
     pairs = sorted(_adopted(nodes), key=lambda pair: (pair[0].block, pair[0].node))
     new = {line.block for line, _ in pairs}
@@ -56,21 +86,43 @@ def merge_adopted(context: Context, nodes: list[NodeState]) -> tuple[list[Line],
     if changed:
         lines = [changed.get(line.block, line) for line in lines]
     if not pairs:
-        return lines, list(several_blocks(context.cluster, list(_of_movers(nodes, context))))
+        return lines, list(several_blocks(context.cluster, list(_of_movers(nodes, context)))), frozenset()
+    # Nodes may swap their blocks by consent.
+    adopting = {line.node for line, _ in pairs if context.consent.adopts(line.node)}
+    left = {line.block for node in nodes if node.name in adopting for line in node.lines if line.moved}
+    swapped = {(block, node) for block in left & new for node in adopting}
+    over_others = [
+        (line, shown, over)
+        for line, shown in pairs
+        for over in lines_over(lines, line.block)
+        if not (_is_own(over, line) or over.state is State.RELEASED or (over.block, line.node) in swapped)
+    ]
+    shows = {(each.block, each.node) for each in evidence.every()} if over_others else set()
+    clash = any((over.block, over.node) in shows for *_, over in over_others)
+    names = {line.node for line, *_ in over_others}
+    disputed = frozenset[str]()
+    if not clash:
+        disputed = frozenset(names | {over.node for *_, over in over_others if over.in_use})
+    make = error if clash or too_many(context.cluster, disputed) else warning
+    found = [
+        already_given(context.cluster, context.lock, shown, line.block, over, make=make)
+        for line, shown, over in over_others
+    ]
+    pairs = [(line, shown) for line, shown in pairs if line.node not in names]
     gone: set[Block] = set()
-    found: list[Diagnostic] = []
-    for line, shown, over in ((*pair, over) for pair in pairs for over in lines_over(lines, pair[0].block)):
-        own = over.node == line.node and (over.block == line.block or over.state is State.QUARANTINED)
-        if own or over.state is State.RELEASED:
-            gone.add(over.block)
-        else:
-            found.append(already_given(context.cluster, context.lock, shown, line.block, over))
+    for line, _ in pairs:
+        gone.update(over.block for over in lines_over(lines, line.block))
     found += several_blocks(context.cluster, [*(shown for _, shown in pairs), *_of_movers(nodes, context)])
     for (line, outer), (_, inner) in overlaps(pairs, lambda pair: pair[0].block):
         if not outer.block.overlaps(inner.block):  # else conflicts() reports it
             found.append(in_one_block(outer, inner, line.block))
     kept = [line for line in lines if line.block not in gone]
-    return sorted([*kept, *(line for line, _ in pairs)], key=lambda line: line.block), found
+    return sorted([*kept, *(line for line, _ in pairs)], key=lambda line: line.block), found, disputed
+
+
+def _is_own(over: Line, line: Line) -> bool:
+    """Return whether an adopted line replaces one of its node."""
+    return over.node == line.node and (over.block == line.block or over.state is State.QUARANTINED)
 
 
 def _of_movers(nodes: Iterable[NodeState], context: Context) -> Iterator[ShownBlock]:

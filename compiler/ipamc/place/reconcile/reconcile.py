@@ -16,7 +16,6 @@ from ipamc.check.evidence import (
     block_unknown,
     cilium_node_without_node,
     consent_about_nobody,
-    node_and_cilium_node_differ,
     other_cluster,
     pods_elsewhere,
 )
@@ -25,7 +24,7 @@ from ipamc.check.leavers import leaver_findings, truncated_list
 from ipamc.lock.consent import apply_consent
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster, Mode, Pool, Scheme
+from ipamc.model.cluster import Mode, Pool, Scheme
 from ipamc.model.diagnostics import Diagnostic, Span, count, error, names
 from ipamc.model.evidence import Evidence, waits
 from ipamc.model.limits import FEW_NODES
@@ -34,7 +33,7 @@ from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import NodeState, Origin, Reconciled, ShownBlock, Stale, StaleReason, Want
 from ipamc.place.candidates import unlisted_pools, unmatched_refused, unmatched_skipped
 from ipamc.place.reconcile import transitions
-from ipamc.place.reconcile.adopt import conflicts, merge_adopted, release_overtaken
+from ipamc.place.reconcile.adopt import conflicts, make_room, merge_adopted, release_overtaken
 from ipamc.place.reconcile.context import Context
 from ipamc.place.reconcile.renumber import grow, no_held_line, no_pending_line, renumber, resize
 from ipamc.read.rendered import Rendered
@@ -74,13 +73,16 @@ def reconcile(  # noqa: PLR0913 - everything that decides about a line
         rendered_uids=uids,
     )
     evidence = Evidence(cluster, before.lines)
-    context = release_overtaken(context, evidence)
+    context = make_room(release_overtaken(context, evidence), evidence)
     lock = context.lock
     idle, faults, nodes = _by_node(wants, evidence, context)
     leavers = {node.name: node.in_use for node in nodes if node.want is None and node.in_use}
     nodes = [_advance(node, context) for node in nodes]
     with_lines = [node for node in nodes if node.lines]  # all but newcomers
-    lines, refused = merge_adopted(context, with_lines)
+    lines, refused, disputed = merge_adopted(context, with_lines, evidence)
+    if disputed:  # those that adopt nothing get nothing
+        nodes = [transitions.as_before(node) if node.name in disputed else node for node in nodes]
+        with_lines = [node for node in nodes if node.lines]
     stale = (
         *(Stale(reason, node.name) for node in nodes for reason in node.stale),
         *(Stale(StaleReason.FOLLOWED, name) for name in sorted(context.overtaken)),
@@ -92,8 +94,6 @@ def reconcile(  # noqa: PLR0913 - everything that decides about a line
     found += [finding for node in with_lines for finding in node.found]
     found += refused
     found += conflicts(context, nodes, lines, evidence)
-    if isinstance(cluster, Cluster):
-        found += node_and_cilium_node_differ(cluster, lines)
     unknown = list(_unknown(nodes, evidence, context))
     found += block_unknown(cluster, unknown, dumped)
     found += consent_about_nobody(cluster, lock, consent)
@@ -120,7 +120,8 @@ def reconcile(  # noqa: PLR0913 - everything that decides about a line
         renumbered={node.name: node for node in nodes if node.renumbers},
         taken=taken,
         origins={block: known[block] for known, block in origins if block in known},
-        stale=stale,
+        stale=tuple(entry for entry in stale if entry.node not in disputed),
+        disputed=disputed,
     ), found
 
 
@@ -186,7 +187,7 @@ def _by_node(
         node = want.node
         name, shown, own = node.name, evidence.of(node), by_node.pop(node.name, None)
         if own is None:
-            if consent.adopt_pods and consent.adopts(name):
+            if consent.adopts(name):
                 shown = evidence.with_inferred(node)
             nodes.append(
                 transitions.newcomer(want, context)
@@ -240,7 +241,7 @@ def _steps(node: NodeState, context: Context) -> NodeState:
             node = transitions.complete(node, context.today, one_block=context.one_block)
         elif node.pending and node.name in context.consent.settle:
             node = transitions.settle(node, context)
-    node = transitions.adopt(transitions.without_move(node, context), context)
+    node = transitions.take(transitions.adopt(transitions.without_move(node, context), context), context)
     node = resize(transitions.without_move(transitions.follow(node, context), context), context)
     return grow(transitions.ask(renumber(node, want, context), want, context), want, context)
 

@@ -13,7 +13,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.cluster import Pool
 from ipamc.model.lock import Key, Line, State
 from ipamc.model.node import Node
-from ipamc.model.ownership import Blocks, RangeIndex, ShownBlocks
+from ipamc.model.ownership import Blocks, Ownership, RangeIndex, ShownBlocks
 from ipamc.model.plan import Demand, NodeState, Origin, ShownBlock, StaleReason, Want
 from ipamc.place.reconcile.context import Context
 
@@ -198,6 +198,32 @@ def adopt(node: NodeState, context: Context) -> NodeState:
     if ours or have:  # a node may also have blocks of foreign pools, even of another family
         shown = ours
     return _holding(node, shown, StaleReason.NEWCOMER, context) if shown else node
+
+
+def as_before(node: NodeState) -> NodeState:
+    """Return a node with its lines as in the lock, which needs nothing."""
+    return replace(node, lines=node.written, origins={}, demands=(), renumbers=(), stale=())
+
+
+def take(node: NodeState, context: Context) -> NodeState:
+    """Hold by consent the blocks that a node shows and has no line for; those that it has instead go into
+    quarantine, as after a move.
+    """
+    if not (node.shown and node.in_use and context.consent.adopts(node.name)):
+        return node
+    strays = context.ownership.strays(node.shown)
+    new = [shown for shown, owner in strays if owner is not Ownership.FOREIGN]
+    there, keys = ShownBlocks(node.shown), set[Key]()
+    for each in new:
+        pool = context.ranges.pool_of(each.block)
+        keys.add(context.key(Line(block=each.block, pool=pool.name if pool else each.pool, node=node.name)))
+    gone = [line for line in node.in_use if context.key(line) in keys and not there.fits(line.block)]
+    lines = {line.block: quarantined(line, context.today, moved=True) for line in gone}
+    return (
+        _holding(changed(node, lines, StaleReason.ARRIVED), new, StaleReason.ARRIVED, context)
+        if new
+        else node
+    )
 
 
 def follow(node: NodeState, context: Context) -> NodeState:

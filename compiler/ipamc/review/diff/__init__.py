@@ -81,6 +81,8 @@ class Difference(Struct, frozen=True, kw_only=True):
     capacity: tuple[Capacity, ...]  # every pool, by name and family
     prefixes: tuple[PrefixChange, ...]  # by pool and family
     files: Files
+    disputed: tuple[tuple[str, str], ...] = ()
+    """Nodes about which the lock and the cluster disagree, with the blocks of the lock."""
     announced: bool = False
     """Whether routers filter them: the cluster announces its blocks, or the user asks for filters."""
 
@@ -189,6 +191,10 @@ def compare(
         capacity=room,
         prefixes=compare_prefixes(before.lock.lines, plan.lock.lines, lines.lines),
         files=trees.files,
+        disputed=tuple(
+            (node, ", ".join(str(line.block) for line in plan.held.get(node, ())))
+            for node in sorted(plan.disputed)
+        ),
         announced=filters or (cluster is not None and cluster.bgp != "none"),
     )
 

@@ -141,7 +141,7 @@ def fewer_addresses(
             yield error("IPC0443", line_at(plan.lock, now), message, also=also, help=fix)
 
 
-def agree(gate: Gate) -> str:
+def agree(gate: str) -> str:
     """Return how a person agrees to a change."""
     return f"if that is agreed: the label ipamc/{gate}, or --allow ipamc/{gate}"
 
@@ -249,6 +249,9 @@ def refusals(report: PlanReport, fail_on: Collection[str]) -> Iterator[str]:
             said = f"less safe than before (--fail-on {Gate.WEAKER})"
             what = names(setting.name for setting in weaker)
             yield f"{cluster.name}: {said}: {what}; {agree(Gate.WEAKER)}"
+        if (disputed := cluster.difference.disputed) and "disputed" in fail_on:
+            said = f"{count(len(disputed), 'disputed node')} (--fail-on disputed)"
+            yield f"{cluster.name}: {said}: {names(node for node, _ in disputed)}; {agree('disputed')}"
         short = {f"{room.pool} (IPv{room.family})" for room in cluster.difference.capacity if room.short}
         if short and "capacity" in fail_on:
             said = f"{count(len(short), 'pool')} with little room left (--fail-on capacity)"
