@@ -53,6 +53,7 @@ BY_VERDICT = {
 }
 OTHERS: dict[str, tuple[Any, str]] = {
     "settings": ((Setting(name="mode", old="a", new="b"),), "it changes mode of the lock"),
+    "disputed": ((("n1", "10.0.0.0/27"),), "1 node disputed: n1"),
     "weaker": (
         (Setting(name="budget.leave", old="5 %", new="50 %"),),
         "it makes the cluster less safe: budget.leave",

@@ -37,7 +37,21 @@ class Drift(Struct, frozen=True, kw_only=True):
         """Return the names of the disputed nodes."""
         wanted = {node.name for node, late in self.nodes if not (late or self.is_order(node))}
         wanted |= {node.name for node, _, _, late in self.cilium_nodes if not late}
-        return self.plan.disputed | wanted | {node.name for node, _ in self.apart}
+        return self.plan.disputed | self.holders | wanted | {node.name for node, _ in self.apart}
+
+    @property
+    def holders(self) -> frozenset[str]:
+        """Return the nodes whose lines have blocks that others show."""
+        ownership = OwnershipRules(self.plan.cluster, self.plan.lock.lines, self.plan.operator_pools)
+        shown = [each for _, _, strays, late in self.cilium_nodes if not late for each in strays]
+        shown += [
+            ShownBlock(block, node.name, node.at)
+            for node, late in self.nodes
+            if not late
+            for block in node.pod_cidrs
+        ]
+        others = (line for each in shown for line in ownership.others(each))
+        return frozenset(line.node for line in others if line.in_use)
 
     def is_order(self, node: Node) -> bool:
         """Return whether a Node has the blocks of its lines in another order."""

@@ -98,7 +98,7 @@ def headline(clusters: tuple[ClusterReport, ...]) -> str:
 
 
 def quiet(cluster: ClusterReport) -> bool:
-    """Return whether a cluster needs only its name: nothing changes, no block is misplaced, no node disputed."""
+    """Return whether a cluster needs only its name: nothing changes, nothing is misplaced or disputed."""
     difference = cluster.difference
     return not cluster.changed and not (difference and (difference.misplaced or difference.disputed))
 

@@ -300,6 +300,8 @@ def beyond_additions(report: ClusterReport) -> Iterator[str]:
         yield "ranges belong to other pools now"
     if difference.settings:
         yield f"it changes {names(setting.name for setting in difference.settings)} of the lock"
+    if difference.disputed:
+        yield several([node for node, _ in difference.disputed], "node", "disputed")
     if difference.weaker:
         yield f"it makes the cluster less safe: {names(setting.name for setting in difference.weaker)}"
     if difference.flags:
