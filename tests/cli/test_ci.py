@@ -965,7 +965,7 @@ def test_what_a_compile_did_not_write_is_found(repository: Repository, tmp_path:
     assert "10.66.0.0" in said
 
 
-ASKED = "renumber,rename,release,follow,delete-cluster,weaker"
+ASKED = "renumber,rename,release,follow,delete-cluster,weaker,disputed"
 """The gates that ask for a label where nobody chose others."""
 CHOSEN = {
     (): ASKED,
@@ -1028,7 +1028,7 @@ def test_a_pipeline_asks_for_the_labels_that_were_chosen(
 
 
 def test_every_gate_has_words_and_an_unknown_one_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert [*GATES] == [*Gate, "capacity"]
+    assert [*GATES] == [*Gate, "disputed", "capacity"]
     page = (ROOT / "docs/concepts/consent.md").read_text()
     assert re.findall(r"^\| `ipamc/(.*)` \| (.*) \|$", page, re.MULTILINE) == [*GATES.items()]
     for step in (["github"], ["gitlab"], ["matrix", "--output", "gitlab"]):

@@ -388,7 +388,7 @@ def test_a_pool_that_runs_short_fails_where_it_gets_worse(
 def test_words_are_checked(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "--fail-on", "renumber,typo"]) == 64
     assert (
-        "'typo' is none of renumber, rename, release, follow, leave, delete-cluster, weaker, capacity"
+        "'typo' is none of renumber, rename, release, follow, leave, delete-cluster, weaker, disputed, capacity"
         in capsys.readouterr().err
     )
     assert main(["plan", "--fail-on", ",".join(GATES)]) == 0
