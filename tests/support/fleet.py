@@ -57,6 +57,7 @@ def compiled(
     *,
     today: str = "2026-11-21",
     leave: Iterable[str] = (),
+    adopt: Iterable[str] = (),
     locked: bool = False,
 ) -> Compilation:
     """Compile sources against a lock; raises Refused."""
@@ -69,7 +70,7 @@ def compiled(
             lock=lock.encode() if lock is not None else None,
             schemas=SCHEMAS,
             templates=TEMPLATES,
-            consent=Consent(leave=frozenset(leave)),
+            consent=Consent(leave=frozenset(leave), adopt=frozenset(adopt)),
             today=today,
             locked=locked,
         ),

@@ -159,12 +159,16 @@ class Evidence:
             if node.pod_ips or node.name in self._seen:
                 yield from self.inferred(node, ownership.lines.get(node.name, ()))
 
-    def taken(self, lines: Sequence[Line]) -> tuple[ShownBlock, ...]:
+    def taken(
+        self, lines: Sequence[Line], shown: Iterable[ShownBlock] | None = None
+    ) -> tuple[ShownBlock, ...]:
         """Return the blocks that are in use without a line, except a node's own pins.
-        They belong to CiliumNodes without a node in the inventory, and to nodes whose pods use other blocks.
+        They belong to CiliumNodes without a node in the inventory, to nodes whose pods use other blocks, and
+        to disputed nodes. `shown` has what these show, if that is known.
         """
         ownership = OwnershipRules(self._cluster, lines)
-        given = (shown for shown in (self.every() if self._seen else ()) if ownership.of(shown) not in HAS)
+        shows = self.every() if self._seen or shown is None else shown
+        given = (each for each in shows if ownership.of(each) not in HAS)
         of_pools = (item for pool in self._cluster.pools for item in pool.pins.items())
         pins = {(pin.block, node) for node, own in of_pools for pin in own}
         every = (*given, *self.strays(ownership))

@@ -106,7 +106,7 @@ def reconcile(  # noqa: PLR0913 - everything that decides about a line
     unmatched = unmatched_skipped if cluster.unmatched_nodes == "skip" else unmatched_refused
     found += unmatched(cluster, [node.want.node for node in without_offer if node.want and not node.held])
     found += cilium_node_without_node(cluster, evidence.without_node())
-    taken = evidence.taken(lines)
+    taken = evidence.taken(lines, (shown for node in nodes for shown in node.shown))
     found += pods_elsewhere(taken, evidence, {entry.node.name for entry in unknown})
     found += truncated_list(cluster, consent, stale=bool(stale))
     found += stale_lock(lock, stale) if locked else ()
