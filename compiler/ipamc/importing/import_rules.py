@@ -104,7 +104,7 @@ def leftovers(at: At, nodes: Sequence[str], managed: Offering | None) -> Diagnos
     """IPC0817: podCIDRs of Nodes are the blocks of their pods, or nobody reads them."""
     have, whose = count(len(nodes), "node has", "nodes have"), "its" if len(nodes) == 1 else "their"
     text = f"{have} spec.podCIDRs that are not the blocks of {whose} pods: {names(nodes)}"
-    way_out = "run kube-controller-manager with --allocate-node-cidrs=false; see ipamc audit"
+    way_out = "run kube-controller-manager with --allocate-node-cidrs=false"
     if managed:
         way_out = f"{managed.name} sets them, and nothing of Cilium reads them in this mode"
     return note("IPC0817", at, text, help=way_out)

@@ -22,7 +22,7 @@ _CONFLICT_MARKERS = (b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")
 
 MERGE_AGAIN = (
     "merge the two sides by rule: ipamc lock --onto REV; REV is the other branch, or HEAD where the merge is "
-    "committed already; after ipamc init git does it by itself in this clone"
+    "committed already; after ipamc init, git does it by itself in this clone"
 )
 """The fix if git merged two locks as text."""
 
@@ -75,7 +75,7 @@ def foreign_lock(path: str, row: bytes, found: str, cluster: Scheme) -> Diagnost
     theirs, ours = (f'"cluster":{dumps(name)}' for name in (found, cluster.name))
     message = f"this is the lock of cluster {shown(found)}, not of {cluster.name!r}"
     also = [Related(cluster.field("metadata", "name"), f"{cluster.name} is named here")]
-    copy = f"if the folder is a copy for another cluster, delete {path} and rendered/"
+    copy = "if the folder is a copy for another cluster, copy its input files alone, into a new folder"
     write = f"write {ours} in place of {theirs} in line 1, and compile"
     fix = f"{copy}; if the cluster got another name, {write}"
     return error("IPC0405", row_at(path, 1, row, found), message, also=also, help=fix)
