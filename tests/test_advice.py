@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_examples import EXAMPLES, RULES, play, run
+from tests.test_examples import EXAMPLES, play, run
 
 CODES = [code for code in EXAMPLES if code.startswith(("IPC04", "IPC05", "IPC08", "IPC09"))]
 HELP = re.compile(r"^ *= help: (.*)$", re.MULTILINE)

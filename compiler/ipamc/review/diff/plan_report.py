@@ -137,7 +137,8 @@ def fewer_addresses(
             old = f"{was.addresses:,}" if was.addresses else "all"
             message = f"{now.block} of {now.node} has {now.addresses:,} addresses, and had {old}"
             also = [Related(line_at(base, was), "the base has more")]
-            fix = f"a block with fewer is given back as a whole: ipamc resize {plan.scheme.name} dump.json; {restore}"
+            whole = f"a block with fewer is given back as a whole: ipamc resize {plan.scheme.name} dump.json"
+            fix = f"{whole}; {restore}"
             yield error("IPC0443", line_at(plan.lock, now), message, also=also, help=fix)
 
 
