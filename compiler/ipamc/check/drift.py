@@ -12,14 +12,14 @@ from ipamc.check.disputed import adopt, other_dump, too_many
 from ipamc.check.evidence import apart, cidr_texts, node_and_cilium_node_differ
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block, address_text
-from ipamc.model.cluster import Mode
+from ipamc.model.cluster import Mode, Scheme
 from ipamc.model.diagnostics import Diagnostic, Related, and_others, count, error, several, warning
 from ipamc.model.evidence import Evidence
 from ipamc.model.follows import address_for
 from ipamc.model.limits import MOST_PLACES
 from ipamc.model.node import CiliumNode, Node
 from ipamc.model.ownership import Ownership, OwnershipRules
-from ipamc.model.plan import Origin, Plan, ShownBlock, pod_cidrs
+from ipamc.model.plan import Plan, ShownBlock, pod_cidrs
 
 
 class Drift(Struct, frozen=True, kw_only=True):
@@ -34,24 +34,10 @@ class Drift(Struct, frozen=True, kw_only=True):
     """Nodes and CiliumNodes that show different blocks, where both count."""
 
     def disputed(self) -> frozenset[str]:
-        """Return the names of the disputed nodes."""
-        wanted = {node.name for node, late in self.nodes if not (late or self.is_order(node))}
-        wanted |= {node.name for node, _, _, late in self.cilium_nodes if not late}
-        return self.plan.disputed | self.holders | wanted | {node.name for node, _ in self.apart}
-
-    @property
-    def holders(self) -> frozenset[str]:
-        """Return the nodes whose lines have blocks that others show."""
-        ownership = OwnershipRules(self.plan.cluster, self.plan.lock.lines, self.plan.operator_pools)
-        shown = [each for _, _, strays, late in self.cilium_nodes if not late for each in strays]
-        shown += [
-            ShownBlock(block, node.name, node.at)
-            for node, late in self.nodes
-            if not late
-            for block in node.pod_cidrs
-        ]
-        others = (line for each in shown for line in ownership.others(each))
-        return frozenset(line.node for line in others if line.in_use)
+        """Return the names of the disputed nodes: also those that cannot have what they just were given."""
+        return self.plan.disputed | {
+            node.name for node, late in self.nodes if not (late or self.is_order(node))
+        }
 
     def is_order(self, node: Node) -> bool:
         """Return whether a Node has the blocks of its lines in another order."""
@@ -62,18 +48,35 @@ class Drift(Struct, frozen=True, kw_only=True):
         return pod_cidrs(self.plan.cluster, self.plan.held.get(node.name, ()))
 
 
+def disagreeing(
+    cluster: Scheme, ownership: OwnershipRules, shown: Iterable[Sequence[ShownBlock]]
+) -> frozenset[str]:
+    """Return the nodes that show other blocks than their lines, and those whose lines have such a block.
+    `shown` are the blocks of each node. O(blocks log lines).
+    """
+    found = {node.name for node, _ in apart(cluster, ownership)}
+    for blocks in shown:
+        strays = [pair for pair in ownership.strays(blocks) if pair[1] in SEVERITY]
+        if strays and not _is_late(strays):
+            found.add(blocks[0].node)
+            found.update(line.node for each, _ in strays for line in ownership.others(each) if line.in_use)
+    return frozenset(found)
+
+
 def find_drift(plan: Plan) -> Drift:
     """Compare a plan with what its nodes show. O(n log n)."""
     cluster = plan.cluster
     ownership = OwnershipRules(cluster, plan.lock.lines, plan.operator_pools)
-    drift = Drift(plan=plan, nodes=(), cilium_nodes=(), apart=tuple(apart(cluster, plan.lock.lines)))
-    said = {node.name for node, _ in drift.apart} | (plan.disputed - plan.held.keys())
+    drift = Drift(plan=plan, nodes=(), cilium_nodes=(), apart=tuple(apart(cluster, ownership)))
+    said = {node.name for node, _ in drift.apart}
     nodes = []
     if cluster.mode is Mode.KUBERNETES or cluster.patch_nodes == "podCIDRs":
         for node in cluster.nodes:
             if node.pod_cidrs and drift.wanted(node) != node.pod_cidrs and node.name not in said:
                 shown = [ShownBlock(block, node.name, node.at) for block in node.pod_cidrs]
-                nodes.append((node, _is_late(ownership.strays(shown))))
+                strays = list(ownership.strays(shown))
+                if not _is_given(plan, node, strays):
+                    nodes.append((node, _is_late(strays)))
     return replace(drift, nodes=tuple(nodes), cilium_nodes=tuple(_by_cilium_nodes(plan, ownership)))
 
 
@@ -88,7 +91,7 @@ def _by_cilium_nodes(
         if found is None or (cluster.mode is Mode.KUBERNETES and found.pod_cidrs):
             continue  # no node's block, or the Node counts
         differ = [pair for pair in ownership.strays(evidence.by(seen)) if pair[1] in SEVERITY]
-        if differ and not (found.name in plan.disputed and found.name not in plan.held):
+        if differ and not _is_given(plan, found, differ):
             yield found, seen, [shown for shown, _ in differ], _is_late(differ)
 
 
@@ -129,16 +132,8 @@ def pod_cidrs_differ(drift: Drift, disputed: Make) -> Iterator[Diagnostic]:
 
 
 def _which_case(plan: Plan, node: str, make: Make) -> str:
-    """Return the beginning of a fix: the possible relations of dump and lock.
-    A node that came back holds its former blocks, and keeps the shown ones once those are released.
-    """
-    blocks = [line.block for line in plan.held.get(node, ())]
-    returned = [block for block in blocks if plan.origins.get(block) is Origin.RETURNED]
-    if not returned:
-        return other_dump(plan.lock) if make is error else adopt(plan.lock, node)
-    release = f"ipamc lock {plan.cluster.name} {' '.join(f'--release {block}' for block in returned)}"
-    away = f"if {node} was away, and runs with what it shows: {release}"
-    return f"{away}; if this dump is of another cluster, replace it; else "
+    """Return the beginning of a fix: the possible relations of dump and lock."""
+    return other_dump(plan.lock) if make is error else adopt(plan.lock, node)
 
 
 def cilium_node_differs(drift: Drift, disputed: Make) -> Iterator[Diagnostic]:
@@ -163,7 +158,11 @@ def cilium_node_differs(drift: Drift, disputed: Make) -> Iterator[Diagnostic]:
         restart = "apply, restart its agent, and export its CiliumNode again"
         drain = f"drain {name}, run kubectl delete ciliumnode {name}, {restart}"
         if not late:
-            fix = f"{_which_case(plan, name, make)}{drain}"
+            foreign = strays[0].pool if ownership.is_foreign(strays[0]) else ""
+            import_it = (
+                f"if pods of {name} are to use CiliumPodIPPool {foreign}: write it as a pool here; if not: "
+            )
+            fix = f"{import_it if foreign else _which_case(plan, name, make)}{drain}"
         elif Ownership.OWN in map(ownership.of, evidence.by(seen)):
             fix = f"apply, and export its CiliumNode again; if it shows that then: {drain}"
         else:
@@ -186,6 +185,11 @@ SEVERITY: Mapping[Ownership, Make] = {
 def _is_late(strays: Iterable[tuple[ShownBlock, Ownership]]) -> bool:
     """Return whether all of these blocks are from before a move, of which there are some."""
     return {SEVERITY.get(owner, error) for _, owner in strays} == {warning}
+
+
+def _is_given(plan: Plan, node: Node, strays: Iterable[tuple[ShownBlock, Ownership]]) -> bool:
+    """Return whether a node without a block shows that of another one, which IPC0423 reports."""
+    return node.name not in plan.held and Ownership.ANOTHERS in (owner for _, owner in strays)
 
 
 def _held_at(plan: Plan, name: str) -> list[Related]:

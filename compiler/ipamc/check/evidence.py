@@ -37,11 +37,11 @@ def pod_cidrs_count(cluster: Cluster) -> bool:
     return announced or cluster.mode is Mode.KUBERNETES or cluster.patch_nodes == "podCIDRs"
 
 
-def apart(cluster: Cluster, lines: Sequence[Line]) -> Iterator[tuple[Node, CiliumNode]]:
+def apart(cluster: Scheme, ownership: OwnershipRules) -> Iterator[tuple[Node, CiliumNode]]:
     """Yield Nodes and CiliumNodes that show different blocks, where both count."""
-    if not cluster.cilium_nodes or not pod_cidrs_count(cluster):
+    if not (isinstance(cluster, Cluster) and cluster.cilium_nodes and pod_cidrs_count(cluster)):
         return
-    seen, ownership = cluster.cilium_nodes_by_name, OwnershipRules(cluster, lines)
+    seen = cluster.cilium_nodes_by_name
     for node in cluster.nodes:
         if not (node.pod_cidrs and (other := seen.get(node.name)) and other.blocks):
             continue

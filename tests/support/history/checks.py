@@ -69,6 +69,8 @@ class Step:
     """Lines that the consent released."""
     rendered: Mapping[str, str] = field(default_factory=dict)
     """The uid that each Node was rendered with before, by name."""
+    disputed: frozenset[str] = frozenset()
+    """Names of the nodes about which lock and cluster disagree."""
 
     @classmethod
     def of(
@@ -79,6 +81,7 @@ class Step:
         before: str | None,
         after: str,
         rendered: Mapping[str, str],
+        disputed: frozenset[str],
     ) -> Step:
         """Compare two locks."""
         agreed = rows(before)
@@ -96,7 +99,7 @@ class Step:
         agreed = [
             Row(row.block, row.pool, row.node, "released") if row.block in freed else row for row in agreed
         ]
-        return cls(world, consent, today, agreed, rows(after), freed, rendered)
+        return cls(world, consent, today, agreed, rows(after), freed, rendered, disputed)
 
     def events(self) -> Iterator[str]:
         """Tell what became of the lines that changed: `held > quarantined`, `released > gone`, `none > held`."""
@@ -153,6 +156,15 @@ class Step:
             else world.given(row.node)
         )
         return bool(others) and row.block not in others
+
+    def adopted(self, row: Row) -> bool:
+        """Tell whether by consent its node holds what it shows instead of a line, or another node shows its addresses and holds them."""
+        return any(
+            (node == row.node and block.family == row.block.family and not self.shows(node, row.block))
+            or (node != row.node and block.overlaps(row.block))
+            for node, block in (self.world.evidence() if self.consent.adopt else ())
+            if self.consent.adopts(node)
+        )
 
     def coming(self, node: str) -> set[Block]:
         """Return the blocks that a node is to move to; also if it was gone in the meantime."""
@@ -246,12 +258,17 @@ def _follows(row: Row, after: Row, step: Step) -> bool:
     here = row.node in step.world.nodes
     today = step.today.isoformat()
     if after.state == "released" and (
-        step.overtaken(row) or step.orphaned(row) or (row.state != "pending" and step.taken_back(row))
+        step.overtaken(row)
+        or step.orphaned(row)
+        or step.adopted(row)
+        or (row.state != "pending" and step.taken_back(row))
     ):
         return True
     if step.overtaken(row):
         return False
     came, went = (row.state, row.moved, row.was_pending), (after.state, after.moved, after.was_pending)
+    if step.adopted(row) and after.moved and here:
+        return after.since == today or row.moved
     match came, went:
         case ("held" | "pending" | "released" as state, _, _), (same, _, _) if state == same:
             return row.state == "released" or here
@@ -286,6 +303,8 @@ def _given_up(row: Row, over: list[Row], step: Step) -> bool:
     left = row.since
     if step.overtaken(row) or step.orphaned(row) or (row.state != "pending" and step.taken_back(row)):
         return True
+    if step.adopted(row):
+        return True
     if row.state in {"held", "pending"}:
         if row.node in step.world.nodes and not (row.state == "held" and _replaced(row, step)):
             return False
@@ -318,6 +337,7 @@ def new_lines_lie_where_they_may(step: Step) -> None:
         if step.shows(row.node, row.block) and (
             (row.node, row.block.family) not in busy
             or row.block in world.given(row.node)
+            or step.consent.adopts(row.node)
             or any(map(step.taken_back, _mine(step, row)))
         ):
             continue  # adopted: it is there, whatever we think of it
@@ -366,7 +386,7 @@ def everybody_has_what_the_pools_owe(step: Step) -> None:
     live = Counter((row.node, row.block.family) for row in step.after if row.state == "held")
     if world.one_block:
         assert not live or max(live.values()) == 1, live
-        for node in world.nodes:
+        for node in world.nodes.keys() - step.disputed:
             missing = [family for family in world.families if not live[node, family]]
             partly = len(missing) < len(world.families)
             assert not missing or (
@@ -381,7 +401,7 @@ def everybody_has_what_the_pools_owe(step: Step) -> None:
         step.group(row) for row in _new(step) if row.state == "held" and not step.shows(row.node, row.block)
     }
     ours = world.operators()
-    for node in world.nodes:
+    for node in world.nodes.keys() - step.disputed:
         for name in world.candidates(node):
             if name in ours and world.given(node):
                 continue  # it has what the operator gave it: see lines_follow_the_operator
@@ -406,7 +426,7 @@ def held_lines_are_legal(step: Step) -> None:
 def who_returns_gets_what_was_left(step: Step) -> None:
     now = {row.block: row for row in step.after}
     busy = {(row.node, row.block.family) for row in step.before if row.state == "held"}
-    for node in step.world.nodes:
+    for node in step.world.nodes.keys() - step.disputed:
         for family in step.world.families:
             mine = [row for row in step.before if (row.node, row.block.family) == (node, family)]
             coming = [
@@ -421,7 +441,7 @@ def who_returns_gets_what_was_left(step: Step) -> None:
             ]
             # A node that the operator served while it was away keeps what it runs with.
             served = any(block.family == family for block in step.world.given(node))
-            if coming and not (step.world.mode == "adopt" and served) and (node, family) not in busy:
+            if coming and not (step.world.one_block and served) and (node, family) not in busy:
                 back = [
                     row
                     for row in coming
@@ -440,7 +460,7 @@ def who_returns_gets_what_was_left(step: Step) -> None:
 
 def what_arrived_is_settled(step: Step) -> None:
     now = {row.block: row for row in step.after}
-    for node in step.world.nodes:
+    for node in step.world.nodes.keys() - step.disputed:
         coming = {
             row.block
             for row in step.before

@@ -1,4 +1,4 @@
-"""The laws about what the live cluster shows: what is accepted agrees with it, or follows it where Cilium's operator decides."""
+"""The laws about what the live cluster shows: what is accepted agrees with it, or follows it where Cilium's operator decides; or few nodes are disputed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tests.support.history.checks import Row, Step
 
 def judge_evidence(step: Step) -> None:
     """Assert every law about what nodes show."""
+    few_nodes_are_disputed_and_get_nothing(step)
     no_shown_address_has_two_owners(step)
     nodes_show_what_the_lock_has_for_them(step)
     pod_cidrs_are_the_held_blocks(step)
@@ -19,13 +20,34 @@ def judge_evidence(step: Step) -> None:
     most_nodes_show_some_of_their_blocks(step)
 
 
+def few_nodes_are_disputed_and_get_nothing(step: Step) -> None:
+    """They keep the lines that they have, and get no other that nobody asked for; they show what they do not hold, or others show what they hold."""
+    assert len(step.disputed) <= max(3, len(step.world.nodes) * 5 // 100), step.disputed
+    shown = list(step.world.evidence())
+    if step.world.mode == "kubernetes":  # where the Node counts, and its CiliumNode has the same
+        shown += [(name, block) for name, its in step.world.cilium_nodes.items() for block, _ in its]
+    for node in step.disputed:
+        mine = [row for row in step.before if row.node == node]
+        had = {row.block: "released" if step.overtaken(row) else row.state for row in mine}
+        has = {row.block: row.state for row in step.after if row.node == node}
+        known, (in_use, _) = step.world.nodes[node], _lines(step, node)
+        if step.world.mode == "kubernetes" and known.pod_cidrs and set(known.pod_cidrs) < in_use:
+            continue  # it is owed another family, and its Node cannot get one
+        asked = step.consent.renumber or step.consent.settle or step.consent.adopt
+        assert asked or has.items() <= had.items(), f"{node} had {had}, and has {has}"
+        assert any(
+            not _covered(block, in_use) if who == node else any(each.overlaps(block) for each in has)
+            for who, block in shown
+        ), f"{node} has {has}, and the cluster shows {shown}"
+
+
 def no_shown_address_has_two_owners(step: Step) -> None:
-    """Neither two nodes show an address, nor has the lock a line of another node over it, in any state but released."""
+    """Neither two nodes show an address, nor has the lock a line of another node over it, in any state but released, if they are not disputed."""
     shown = sorted(step.world.evidence(), key=lambda pair: pair[1])
     for (one, block), (other, inner) in pairwise(shown):
         assert one == other or not block.overlaps(inner), f"{one} and {other} show {inner}"
     for node, block in shown:
-        for row in step.after:
+        for row in step.after if node not in step.disputed else ():
             others = row.node != node and row.state != "released" and row.block.overlaps(block)
             assert not others, f"{node} shows {block}, and there is {row}"
 
@@ -35,7 +57,7 @@ def nodes_show_what_the_lock_has_for_them(step: Step) -> None:
     world = step.world
     ours = world.operators() if world.mode == "multi-pool" else set()
     holds = world.spec.get("unpooled") == "hold"  # then a block outside of every pool is the node's, too
-    for node in world.nodes:
+    for node in world.nodes.keys() - step.disputed:
         pools = dict(world.cilium_nodes.get(node, ()))
         known = [
             block
@@ -58,7 +80,7 @@ def pod_cidrs_are_the_held_blocks(step: Step) -> None:
     """A Node has exactly its held blocks, the first family first: it cannot get others; unless it was moved and is to be created again."""
     world = step.world
     for name, node in world.nodes.items():
-        if world.mode != "kubernetes" or not node.pod_cidrs:
+        if world.mode != "kubernetes" or not node.pod_cidrs or name in step.disputed:
             continue
         held = [row.block for row in step.after if row.node == name and row.state == "held"]
         held.sort(key=lambda block: world.families.index(block.family))
@@ -71,7 +93,7 @@ def node_and_cilium_node_agree(step: Step) -> None:
     """Where the podCIDRs of Nodes count, in the cluster's families; of a node that was moved, one of the two may be a step behind."""
     for name, node in step.world.nodes.items():
         other = [block for block, _ in step.world.cilium_nodes.get(name, ())]
-        if step.world.mode != "kubernetes" or not node.pod_cidrs or not other:
+        if step.world.mode != "kubernetes" or not node.pod_cidrs or not other or name in step.disputed:
             continue
         in_use, former = _lines(step, name)
         for family in step.world.families:
@@ -83,7 +105,7 @@ def node_and_cilium_node_agree(step: Step) -> None:
 def lines_follow_the_operator(step: Step) -> None:
     """A node that shows a block of the operator's holds exactly what it shows of these pools; in a mode of one block, of that family."""
     world = step.world
-    for node in world.nodes:
+    for node in world.nodes.keys() - step.disputed:
         given = set(world.given(node))
         held = {row.block for row in step.after if (row.node, row.state) == (node, "held")}
         if world.mode == "multi-pool" and given:

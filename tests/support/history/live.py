@@ -146,6 +146,20 @@ class LiveHistory(History):
         agreed = {"each": new, "all": {"all"}, "typo": {"nobody"}}.get(told)
         self.commit(Consent(no_pods=frozenset(agreed)) if agreed else None)
 
+    @precondition(lambda self: self.disputed)
+    @rule(which=some, every=rarely)
+    def the_cluster_is_right(self, which: int, *, every: bool) -> None:
+        """A disputed node adopts what it shows, and holds it then, or in a second step if another one was to have that."""
+        self._nothing_new()
+        name = pick(self.disputed, which)
+        if name and self.commit(Consent(adopt=frozenset({"all" if every else name}))):
+            if name in self.disputed:
+                self.commit(Consent(adopt=frozenset({name})))
+            held = {row.block for row in self.rows if (row.node, row.state) == (name, "held")}
+            shown = self.world.shown(name)
+            foreign = self.mode == "multi-pool" and not any(map(self.world.owner, shown))
+            assert name not in self.disputed or held.issuperset(shown) or foreign, (shown, held)
+
     @precondition(lambda self: self.mode == "kubernetes")
     @rule(which=some, name=names, what=st.sampled_from(["its own", "its own", "its line", "another's"]))
     def a_cilium_node_is_looked_at(self, which: int, name: str, what: str) -> None:

@@ -74,6 +74,8 @@ class History(RuleBasedStateMachine):
         self.waiting = 0
         self.reasons: list[Diagnostic] = []
         """Why the last step was refused."""
+        self.disputed: list[str] = []
+        """Nodes that were disputed at the last accepted step."""
         self.world = World(self.mode.replace("adopt", "cluster-pool"), [4])
         self.next = copy.deepcopy(self.world)
 
@@ -103,14 +105,30 @@ class History(RuleBasedStateMachine):
             self.next = copy.deepcopy(self.world)
             return False
         step = Step.of(
-            self.next, consent, self.today, self.lock, result.lock, rendered=rendered_uids(self.files)
+            self.next,
+            consent,
+            self.today,
+            self.lock,
+            result.lock,
+            rendered=rendered_uids(self.files),
+            disputed=result.plan.disputed,
         )
         judge(step)
         judge_evidence(step)
         self.steps.update(step.events())
         self.steps.update(
             f"by {name}"
-            for name in ("rename", "release", "renumber", "settle", "leave", "no_pods", "follow", "reshard")
+            for name in (
+                "rename",
+                "release",
+                "renumber",
+                "settle",
+                "leave",
+                "no_pods",
+                "follow",
+                "reshard",
+                "adopt",
+            )
             if getattr(consent, name)
         )
         self._is_canonical(result.lock, result.plan.cluster)
@@ -123,6 +141,7 @@ class History(RuleBasedStateMachine):
         assert again.lock == result.lock
         assert again.files == result.files
         self.world, self.lock, self.rows, self.files = self.next, result.lock, step.after, dict(result.files)
+        self.disputed = sorted(step.disputed)
         self.today += timedelta(days=1)
         self.next = copy.deepcopy(self.world)
         return True
@@ -130,6 +149,7 @@ class History(RuleBasedStateMachine):
     def restore(self, world: World, lock: str, files: dict[str, str]) -> None:
         """Go on from another state."""
         self.world, self.lock, self.rows, self.files = world, lock, rows(lock), files
+        self.disputed = []
         self.next, self.waiting = copy.deepcopy(world), 0
 
     @staticmethod
@@ -156,6 +176,7 @@ class History(RuleBasedStateMachine):
         agreed |= {Gate.RENUMBER, Gate.RELEASE} if consent.renumber else set()  # its pin may be what it left
         agreed |= {Gate.RENAME, Gate.RELEASE} if consent.rename else set()
         agreed |= {Gate.RELEASE} if consent.release else set()
+        agreed |= {Gate.RENUMBER, Gate.RELEASE} if consent.adopt else set()
         assert asked <= agreed, (asked, found)
 
     def node(self, which: int) -> str | None:

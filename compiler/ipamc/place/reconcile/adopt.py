@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from ipamc.check.disputed import too_many
 from ipamc.check.evidence import already_given, in_one_block, several_blocks, shown_twice
 from ipamc.model.address_sets import index_around, lines_over, overlaps
 from ipamc.model.cidr import Block
@@ -66,13 +66,20 @@ def make_room(context: Context, evidence: Evidence) -> Context:
     return replace(context, lock=replace(context.lock, lines=found)) if now else context
 
 
+class Conflict(NamedTuple):
+    """A block that a node shows and cannot adopt, with the line of another node that is over it."""
+
+    line: Line
+    shown: ShownBlock
+    over: Line
+
+
 def merge_adopted(
-    context: Context, nodes: list[NodeState], evidence: Evidence
-) -> tuple[list[Line], list[Diagnostic], frozenset[str]]:
-    """Return the lock's lines with today's states, and why nodes cannot adopt blocks. O(lines).
+    context: Context, nodes: list[NodeState]
+) -> tuple[list[Line], list[Conflict], list[Diagnostic]]:
+    """Return the lock's lines with today's states, conflicts, and wrong blocks. O(lines).
     An adopted block replaces released lines, the node's own quarantined lines, and its pending line of this
-    block. Over any other line it is a conflict: the node stays without it, and both nodes are disputed. They
-    come third, unless the other node shows its block, too.
+    block. Over any other line it is a conflict, and is not adopted.
     """
     pairs = sorted(_adopted(nodes), key=lambda pair: (pair[0].block, pair[0].node))
     new = {line.block for line, _ in pairs}
@@ -80,44 +87,49 @@ def merge_adopted(
         line.block: line
         for node in nodes
         for line in node.lines
-        if line.block not in new or line.state is State.RELEASED  # another node's line
+        if node.origins.get(line.block) is not Origin.ADOPTED
     }
     lines = list(context.lock.lines)
     if changed:
         lines = [changed.get(line.block, line) for line in lines]
     if not pairs:
-        return lines, list(several_blocks(context.cluster, list(_of_movers(nodes, context)))), frozenset()
+        return lines, [], list(several_blocks(context.cluster, list(_of_movers(nodes, context))))
     # Nodes may swap their blocks by consent.
     adopting = {line.node for line, _ in pairs if context.consent.adopts(line.node)}
     left = {line.block for node in nodes if node.name in adopting for line in node.lines if line.moved}
     swapped = {(block, node) for block in left & new for node in adopting}
     over_others = [
-        (line, shown, over)
+        Conflict(line, shown, over)
         for line, shown in pairs
         for over in lines_over(lines, line.block)
         if not (_is_own(over, line) or over.state is State.RELEASED or (over.block, line.node) in swapped)
     ]
-    shows = {(each.block, each.node) for each in evidence.every()} if over_others else set()
-    clash = any((over.block, over.node) in shows for *_, over in over_others)
-    names = {line.node for line, *_ in over_others}
-    disputed = frozenset[str]()
-    if not clash:
-        disputed = frozenset(names | {over.node for *_, over in over_others if over.in_use})
-    make = error if clash or too_many(context.cluster, disputed) else warning
-    found = [
-        already_given(context.cluster, context.lock, shown, line.block, over, make=make)
-        for line, shown, over in over_others
-    ]
-    pairs = [(line, shown) for line, shown in pairs if line.node not in names]
+    without = {each.line.node for each in over_others}
+    pairs = [(line, shown) for line, shown in pairs if line.node not in without]
     gone: set[Block] = set()
     for line, _ in pairs:
         gone.update(over.block for over in lines_over(lines, line.block))
-    found += several_blocks(context.cluster, [*(shown for _, shown in pairs), *_of_movers(nodes, context)])
+    shown = [*(shown for _, shown in pairs), *_of_movers(nodes, context)]
+    found = list(several_blocks(context.cluster, shown))
     for (line, outer), (_, inner) in overlaps(pairs, lambda pair: pair[0].block):
         if not outer.block.overlaps(inner.block):  # else conflicts() reports it
             found.append(in_one_block(outer, inner, line.block))
     kept = [line for line in lines if line.block not in gone]
-    return sorted([*kept, *(line for line, _ in pairs)], key=lambda line: line.block), found, disputed
+    return sorted([*kept, *(line for line, _ in pairs)], key=lambda line: line.block), over_others, found
+
+
+def refused(
+    context: Context, over_others: Sequence[Conflict], evidence: Evidence, *, dispute: bool
+) -> Iterator[Diagnostic]:
+    """Yield why nodes adopt no block: warnings in a `dispute`, unless the other node shows its block, too, or
+    somebody said that the node adopts the block of a running one.
+    """
+    shows = {(each.block, each.node) for each in evidence.every()} if over_others else set()
+    clash = any((each.over.block, each.over.node) in shows for each in over_others)
+    for line, shown, over in over_others:
+        told = over.in_use and context.consent.adopts(line.node)
+        make = warning if dispute and not (clash or told) else error
+        yield already_given(context.cluster, context.lock, shown, line.block, over, make=make)
 
 
 def _is_own(over: Line, line: Line) -> bool:
@@ -148,16 +160,20 @@ def _adopted(nodes: Iterable[NodeState]) -> Iterator[tuple[Line, ShownBlock]]:
 
 
 def conflicts(
-    context: Context, nodes: list[NodeState], lines: list[Line], evidence: Evidence
+    context: Context,
+    nodes: list[NodeState],
+    lines: list[Line],
+    evidence: Evidence,
+    without: Collection[str],
 ) -> Iterator[Diagnostic]:
     """Yield blocks that two nodes show, and lines under blocks of CiliumNodes without a node. O(n log n).
-    `nodes` are those that may show other blocks than the lock has for them.
+    `nodes` are those that may show other blocks than the lock has for them; some adopt nothing.
     """
     strangers = list(evidence.without_node())
     if not strangers and not any(node.shown for node in nodes):
         return
     every = list(evidence.every())
-    new = {shown.node for shown in strangers}
+    new = {*without, *(shown.node for shown in strangers)}
     new.update(node.name for node in nodes if Origin.ADOPTED in node.origins.values())
     held = {(line.block, line.node) for line in context.lock.lines if line.in_use}
     for outer, inner in overlaps(every, lambda shown: shown.block):

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from ipamc.check.disputed import too_many
+from ipamc.check.drift import disagreeing
 from ipamc.check.evidence import (
     Unknown,
     block_unknown,
@@ -29,11 +31,18 @@ from ipamc.model.diagnostics import Diagnostic, Span, count, error, names
 from ipamc.model.evidence import Evidence, waits
 from ipamc.model.limits import FEW_NODES
 from ipamc.model.lock import Consent, Line, Lock, State
-from ipamc.model.ownership import RangeIndex
+from ipamc.model.ownership import OwnershipRules, RangeIndex
 from ipamc.model.plan import NodeState, Origin, Reconciled, ShownBlock, Stale, StaleReason, Want
 from ipamc.place.candidates import unlisted_pools, unmatched_refused, unmatched_skipped
 from ipamc.place.reconcile import transitions
-from ipamc.place.reconcile.adopt import conflicts, make_room, merge_adopted, release_overtaken
+from ipamc.place.reconcile.adopt import (
+    Conflict,
+    conflicts,
+    make_room,
+    merge_adopted,
+    refused,
+    release_overtaken,
+)
 from ipamc.place.reconcile.context import Context
 from ipamc.place.reconcile.renumber import grow, no_held_line, no_pending_line, renumber, resize
 from ipamc.read.rendered import Rendered
@@ -79,10 +88,19 @@ def reconcile(  # noqa: PLR0913 - everything that decides about a line
     leavers = {node.name: node.in_use for node in nodes if node.want is None and node.in_use}
     nodes = [_advance(node, context) for node in nodes]
     with_lines = [node for node in nodes if node.lines]  # all but newcomers
-    lines, refused, disputed = merge_adopted(context, with_lines, evidence)
-    if disputed:  # those that adopt nothing get nothing
-        nodes = [transitions.as_before(node) if node.name in disputed else node for node in nodes]
+    lines, over_others, wrong = merge_adopted(context, with_lines)
+    without = {each.line.node for each in over_others}
+    ownership = OwnershipRules(cluster, lines, operator_pools, context.ranges)
+    shown = [node.shown for node in nodes if node.want and node.shown]
+    disputed = disagreeing(cluster, ownership, shown) | without
+    late: list[Conflict] = []
+    if disputed:  # what they leave as it is, others cannot have
+        nodes = [
+            transitions.before_dispute(node, without, context) if node.name in disputed else node
+            for node in nodes
+        ]
         with_lines = [node for node in nodes if node.lines]
+        lines, late, wrong = merge_adopted(context, with_lines)
     stale = (
         *(Stale(reason, node.name) for node in nodes for reason in node.stale),
         *(Stale(StaleReason.FOLLOWED, name) for name in sorted(context.overtaken)),
@@ -92,8 +110,9 @@ def reconcile(  # noqa: PLR0913 - everything that decides about a line
     found += no_pending_line(lock, nodes, consent)
     found += no_held_line(lock, nodes, consent)
     found += [finding for node in with_lines for finding in node.found]
-    found += refused
-    found += conflicts(context, nodes, lines, evidence)
+    found += refused(context, over_others, evidence, dispute=not too_many(cluster, disputed))
+    found += (*refused(context, late, evidence, dispute=False), *wrong)
+    found += conflicts(context, nodes, lines, evidence, without)
     unknown = list(_unknown(nodes, evidence, context))
     found += block_unknown(cluster, unknown, dumped)
     found += consent_about_nobody(cluster, lock, consent)
@@ -108,6 +127,16 @@ def reconcile(  # noqa: PLR0913 - everything that decides about a line
     found += cilium_node_without_node(cluster, evidence.without_node())
     taken = evidence.taken(lines, (shown for node in nodes for shown in node.shown))
     found += pods_elsewhere(taken, evidence, {entry.node.name for entry in unknown})
+    # What a disputed node left stays with it: it may return there.
+    left = (
+        (node.want.node.at, line)
+        for node in nodes
+        if node.want and node.name in disputed
+        for line in node.lines
+    )
+    taken += tuple(
+        ShownBlock(line.block, line.node, at) for at, line in left if line.state is State.QUARANTINED
+    )
     found += truncated_list(cluster, consent, stale=bool(stale))
     found += stale_lock(lock, stale) if locked else ()
     origins = [(node.origins, line.block) for node in with_lines if node.origins for line in node.in_use]
@@ -120,7 +149,7 @@ def reconcile(  # noqa: PLR0913 - everything that decides about a line
         renumbered={node.name: node for node in nodes if node.renumbers},
         taken=taken,
         origins={block: known[block] for known, block in origins if block in known},
-        stale=tuple(entry for entry in stale if entry.node not in disputed),
+        stale=stale,
         disputed=disputed,
     ), found
 

@@ -149,8 +149,8 @@ def come_back(node: NodeState, want: Want, context: Context) -> NodeState:
         held = list({line.block.family: line for line in held}.values())  # the last line of each family
     if not held:
         return node
-    keys = {context.key(line) for line in held}
-    pending = [line for line in there if line.was_pending and context.key(line) in keys]
+    left_with = {(context.key(line), line.since) for line in held}
+    pending = [line for line in there if line.was_pending and (context.key(line), line.since) in left_with]
     back = {line.block: as_state(State.HELD, line) for line in held}
     back |= {line.block: as_state(State.PENDING, line) for line in pending}
     return changed(replace(node, origins=dict.fromkeys(back, Origin.RETURNED)), back, StaleReason.RETURNING)
@@ -200,9 +200,14 @@ def adopt(node: NodeState, context: Context) -> NodeState:
     return _holding(node, shown, StaleReason.NEWCOMER, context) if shown else node
 
 
-def as_before(node: NodeState) -> NodeState:
-    """Return a node with its lines as in the lock, which needs nothing."""
-    return replace(node, lines=node.written, origins={}, demands=(), renumbers=(), stale=())
+def before_dispute(node: NodeState, without: Collection[str], context: Context) -> NodeState:
+    """Return a disputed node with its lines as in the lock, if it was not asked for something else.
+    Nodes `without` the blocks that they show have not adopted them, whatever was asked.
+    """
+    consent, name = context.consent, node.name
+    asked = node.renumbers or name in consent.settle or name in consent.resize or consent.adopts(name)
+    keeps = asked and name not in without
+    return node if keeps else state_of(name, node.want, node.shown, node.written, context)
 
 
 def take(node: NodeState, context: Context) -> NodeState:
