@@ -50,7 +50,7 @@ def test_what_the_lock_promises_holds_after_every_step(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", PLAYED)
 def test_it_holds_where_branches_are_merged_rebased_picked_and_reverted(mode: str) -> None:
-    steps = histories_of(Branches, mode, max(HISTORIES // 8, 5 if depth.ALL else 3))
+    steps = histories_of(Branches, mode, max(HISTORIES // 8, 6))
     assert steps["meetings"] > 0
 
 
