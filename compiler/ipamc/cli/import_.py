@@ -293,15 +293,12 @@ def _machines(cluster: str, files: Sequence[str], labels: Sequence[str], style: 
         texts = {}
         if new.nodes:
             text = extended(path, sources.get(path), new.nodes)
-            if text is None:
+            sources = {**sources, path: text or b""}
+            after, _ = read(inputs.name, folder, sources, inputs.schemas) if text else (there, ())
+            if len(after.nodes) != len(there.nodes) + len(new.nodes):
                 lines = "is no list of nodes to which lines can be added"
                 raise EnvironmentFailure(f"{path} {lines}: rename it, and run this again")
-            sources = {**sources, path: text}
-            after, _ = read(inputs.name, folder, sources, inputs.schemas)
-            if len(after.nodes) != len(there.nodes) + len(new.nodes):
-                lines = "is not as it is read with more lines"
-                raise EnvironmentFailure(f"{path} {lines}: rename it, and run this again")
-            texts = {FILE: text.decode()}
+            texts = {FILE: sources[path].decode()}
     except Refused as refused:
         raise Refused(locate(refused.diagnostics, {**sources, **inventories})) from None
     print_findings(locate(new.findings, {**inputs.sources, **inventories}), style)

@@ -13,15 +13,13 @@ from msgspec.structs import replace
 
 from ipamc.importing import import_rules as rules
 from ipamc.importing.draft import DraftRange, PoolRange
-from ipamc.model.address_sets import aligned, blocks_over, index_around, outermost, shared, subtract
+from ipamc.model.address_sets import blocks_over, index_around, outermost, shared, subtract
 from ipamc.model.cidr import (
     BITS,
     Block,
-    CidrError,
     Odd,
     OverlapIndex,
     around,
-    parse_address,
     parse_block,
     read_blocks,
 )
@@ -32,6 +30,7 @@ from ipamc.model.diagnostics import Diagnostic, Span
 from ipamc.model.dump import Dump, Scalar, SeenObject
 from ipamc.model.evidence import every_block
 from ipamc.model.node import CiliumNode
+from ipamc.read.dump.addresses import blocks_in
 from ipamc.read.dump.programs import (
     Offering,
     agent_flags,
@@ -194,9 +193,10 @@ def _excluded(dump: Dump, controller: Mapping[str, str], notes: list[Diagnostic]
         notes += [unreadable(item.at, f"{item.kind} {item.name}", read[1])] if read[1] else []
     for node in dump.nodes:
         for key in _CALICO_ADDRESS:
-            network, odd = _network(node.annotations.get(key, ""))
-            if network:
-                found.setdefault(network, DraftRange(block=network, why="nodes", at=node.at, kind="Node"))
+            blocks, odd = read_blocks(filter(None, [node.annotations.get(key)]))
+            for block in blocks:  # as calico-node writes a node's own address: 192.0.2.7/24
+                found.setdefault(block, DraftRange(block=block, why="nodes", at=node.at, kind="Node"))
+            odd = [one for one in odd if not one.block]
             notes += [unreadable(node.at, f"Node {node.name}", odd)] if odd else []
     yield from (found[block] for block in outermost(found))
 
@@ -211,20 +211,10 @@ def _of_load_balancers(item: SeenObject) -> tuple[list[Block], list[Odd]]:
             both = read_blocks([cidr])
             good, odd = good + both[0], odd + both[1]
             continue
-        try:
-            one, other = parse_address(str(first)), parse_address(str(last or first))
-        except CidrError:
-            one, other = (4, 1), (4, 0)
-        whole = one[0] == other[0] and one <= other
-        good += aligned(one[0], one[1], other[1] + 1) if whole else ()
-        odd += [] if whole else [Odd(f"{first}-{last}")]
+        run = f"{first}-{last or first}"
+        blocks = list(blocks_in(run))
+        good, odd = good + blocks, odd + ([] if blocks else [Odd(run)])
     return good, odd
-
-
-def _network(text: str) -> tuple[Block | None, list[Odd]]:
-    """Read the network of `192.0.2.7/24`, the form in which calico-node writes a node's own address."""
-    good, odd = read_blocks([text] if text else ())
-    return next(iter(good), None), [one for one in odd if not one.block]
 
 
 def _apart(dump: Dump, calico: Iterable[tuple[str, Block]]) -> Iterator[DraftRange]:

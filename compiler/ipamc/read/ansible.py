@@ -45,19 +45,17 @@ def read_inventory(path: str, data: bytes) -> tuple[Hosts, list[Diagnostic]]:
     """Return the hosts that are nodes, and the warnings. Raises Refused for what Ansible would not read."""
     log = Log()
     try:
-        text = decode(path, data)
-        if (found := IS_INVENTORY(data)) and found["ini"]:
-            return _nodes(list(_ini(path, text)), log), log.diagnostics
+        text, found = decode(path, data), IS_INVENTORY(data)
         groups = (_groups(each.value, each.at, "") for each in yaml_documents(path, text))
-        return _nodes(list(chain.from_iterable(groups)), log), log.diagnostics
+        entries = _ini(path, text) if found and found["ini"] else chain.from_iterable(groups)
+        return _nodes(list(entries), log), log.diagnostics
     except (Refused, Unreadable) as problem:
         raise Refused(locate(problem.diagnostics, {path: data})) from None
 
 
 def _nodes(entries: Iterable[_Entry], log: Log) -> Hosts:
     hosts, inside = defaultdict[str, dict[str, At]](dict), defaultdict[str, set[str]](set)
-    given = dict[tuple[str, str], dict[str, str]]()
-    """The labels of a group, or of a host."""
+    of_groups, of_hosts = dict[str, dict[str, str]](), dict[str, dict[str, str]]()
     for group, part, name, value, at in entries:
         inside["all"] |= {group} - {"all"}
         if part == "children":
@@ -65,10 +63,9 @@ def _nodes(entries: Iterable[_Entry], log: Log) -> Hosts:
         elif part == "hosts":
             hosts[group] |= (every := dict.fromkeys(_expanded(name, at), at))
             if _LABELS in value:
-                some = _labels(value[_LABELS], at / _LABELS, log)
-                given |= {("", host): some for host in every}
+                of_hosts |= dict.fromkeys(every, _labels(value[_LABELS], at / _LABELS, log))
         elif name == _LABELS:
-            given[group, ""] = _labels(value, at, log)
+            of_groups[group] = _labels(value, at, log)
     depth, level = dict[str, int](), {"all"}
     for number in range(len(inside["all"]) + 1):
         depth |= dict.fromkeys(level, number)
@@ -89,8 +86,9 @@ def _nodes(entries: Iterable[_Entry], log: Log) -> Hosts:
         return found
 
     labels = dict[str, dict[str, str]]()
-    for group, host in sorted(given, key=lambda key: (not key[0], depth.get(key[0]), key)):
-        labels |= dict.fromkeys(below(group) if group else [host], given[group, host])
+    for group in sorted(of_groups, key=lambda name: (depth[name], name)):
+        labels |= dict.fromkeys(below(group), of_groups[group])
+    labels |= of_hosts
     nodes = {host: at for group in _NODES for host, at in below(group).items()}
     return {host: (at, labels.get(host, {})) for host, at in nodes.items()}
 

@@ -71,13 +71,14 @@ def with_values(dump: Dump, path: str, data: bytes) -> tuple[Dump, tuple[Diagnos
             runs = {"cni-chaining-mode": "none", **texts_of(value_at(there, "data"))}
             differ = [key for key in given if not same_value(config[key], runs.get(key, "false"))]
             log.add(other_value(given[key], there.at, key, config[key], runs.get(key)) for key in differ)
-            return replace(dump, pools=pools), locate(log.diagnostics, {path: data})
     except (Refused, Unreadable) as problem:
         raise Refused(locate(problem.diagnostics, {path: data})) from None
     made = {"metadata": {"annotations": {HELM: "cilium"}}, "data": config}
     new = SeenObject(name=CONFIG, file=path, api_version="v1", kind="ConfigMap", value=made)
-    others = tuple(sorted((*dump.others, new), key=attrgetter("kind", "namespace", "name")))
-    return replace(dump, others=others, pools=pools), locate(log.diagnostics, {path: data})
+    others = (
+        dump.others if there else sorted((*dump.others, new), key=attrgetter("kind", "namespace", "name"))
+    )
+    return replace(dump, others=tuple(others), pools=pools), locate(log.diagnostics, {path: data})
 
 
 def _root(path: str, data: bytes) -> tuple[Place, Any]:
@@ -119,8 +120,7 @@ def _config(at: Place, root: Any, log: Log) -> tuple[dict[str, str], dict[str, P
         found["auto-create-cilium-pod-ip-pools"] = ",".join(f"{name}=" for name in sorted(pools))
     off = tuple(f"cluster-pool-ipv{each}" for each in "46" if not is_true(found, f"enable-ipv{each}"))
     off = off if found["ipam"] == "cluster-pool" else ("cluster-pool-",)
-    config = {key: text for key, text in found.items() if not key.startswith(off)}
-    return config, {key: place for key, place in places.items() if key in config}
+    return found, {key: place for key, place in places.items() if not key.startswith(off)}
 
 
 def _pools(at: Place, root: Any) -> Iterator[SeenPool]:
