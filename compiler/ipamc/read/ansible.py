@@ -76,20 +76,17 @@ def _nodes(entries: Iterable[_Entry], log: Log) -> Hosts:
         if part == "children" and (name in level or name not in inside["all"])
     )
 
-    def below(group: str) -> dict[str, At]:
-        todo, seen, found = [group], {group}, dict[str, At]()
-        for name in todo:
-            found |= hosts[name]
-            more = inside[name] - seen - (_OTHERS if name.startswith("k8s") else set())
-            seen |= more
-            todo += sorted(more)
-        return found
-
+    below = dict[str, dict[str, At]]()
+    """The hosts of a group and of the groups inside it."""
+    for group in sorted(depth, key=lambda name: (-depth[name], name)):
+        below[group] = dict(hosts[group])
+        for name in sorted(inside[group] - (_OTHERS if group.startswith("k8s") else set())):
+            below[group] |= below[name]
     labels = dict[str, dict[str, str]]()
     for group in sorted(of_groups, key=lambda name: (depth[name], name)):
-        labels |= dict.fromkeys(below(group), of_groups[group])
+        labels |= dict.fromkeys(below[group], of_groups[group])
     labels |= of_hosts
-    nodes = {host: at for group in _NODES for host, at in below(group).items()}
+    nodes = {host: at for group in _NODES for host, at in below.get(group, {}).items()}
     return {host: (at, labels.get(host, {})) for host, at in nodes.items()}
 
 
