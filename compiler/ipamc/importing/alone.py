@@ -19,7 +19,7 @@ from ipamc.importing import import_rules as rules
 from ipamc.importing.bring_in import Options, calico_gives, drafted, with_excluded
 from ipamc.importing.cilium import OUTSIDE
 from ipamc.importing.draft import Draft
-from ipamc.importing.facts import Facts, facts_of
+from ipamc.importing.facts import Facts, facts_of, keeps
 from ipamc.importing.files import CLUSTER, POOLS, cluster_text, pools_text
 from ipamc.model.address_sets import outermost, overlaps
 from ipamc.model.cidr import BITS, Block, address_text, single
@@ -82,7 +82,7 @@ def alone(dump: Dump, schemas: Mapping[str, str]) -> Alone:
     facts, calico = facts_of(dump), calico_gives(dump)
     config = facts.config_at or dump.at
     findings = [*left_out(dump.apart, without), *facts.found]
-    ours = calico or facts.mode in {"", *Mode, "cluster-pool-v2beta"}
+    ours = calico or keeps(dump, Mode.CLUSTER_POOL)
     if not ours:
         giver = rules.GIVERS.get(facts.mode, "ipamc does not know this mode")
         text = f"ipam: {shown(facts.mode)}: {giver}, and nodes have no blocks to check"

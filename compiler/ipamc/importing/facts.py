@@ -23,7 +23,7 @@ from ipamc.model.cidr import (
     parse_block,
     read_blocks,
 )
-from ipamc.model.cilium.flags import HYBRID, arguments, is_true, operator_keys, parse_cidrs, parse_size
+from ipamc.model.cilium.flags import HYBRID, arguments, is_true, operator_keys, parse_cidrs
 from ipamc.model.cilium.operator_list import CONFIG, HELM
 from ipamc.model.cluster import Bgp, Cluster, ManagedBy, Mode, RoutingMode, Version
 from ipamc.model.diagnostics import Diagnostic, Span
@@ -100,11 +100,6 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
         return "tunnel" if mode == "tunnel" or tunnel not in {"", "disabled"} else None
 
     @property
-    def native_routing(self) -> Block | None:
-        """Return `ipv4-native-routing-cidr`."""
-        return next(iter(self.blocks("ipv4-native-routing-cidr")), None)
-
-    @property
     def bgp(self) -> Bgp:
         """Return the BGP speaker: Cilium's control plane, or its MetalLB (before 1.17)."""
         if is_true(self.config, "enable-bgp-control-plane"):
@@ -119,10 +114,6 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
     def blocks(self, key: str) -> tuple[Block, ...]:
         """Return the CIDRs of a key of cilium-config, in its order."""
         return tuple(dict.fromkeys(parse_cidrs(self.config.get(key, ""))[0]))
-
-    def size(self, family: int, default: int) -> int:
-        """Return the prefix length of the blocks that the operator gives."""
-        return parse_size(self.config.get(f"cluster-pool-ipv{family}-mask-size", ""), family) or default
 
     def families(self, dump: Dump) -> tuple[int, ...]:
         """Return the enabled families, the primary one first: that of podCIDRs, or else of addresses."""

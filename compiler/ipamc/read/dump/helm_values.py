@@ -65,8 +65,8 @@ def with_values(dump: Dump, path: str, data: bytes) -> tuple[Dump, tuple[Diagnos
         at, root = _root(path, data)
         config, given = _config(at, root, log)
         pools = dump.pools or tuple(_pools(at, root))
-        for key, problem in odd_values({key: config[key] for key in given}):
-            log.add([unreadable(given[key], f"the value for {key}", [problem])])
+        odd = odd_values({key: config[key] for key in given})
+        log.add(unreadable(given[key], f"the value for {key}", [problem]) for key, problem in odd)
         if there := dump.other("ConfigMap", CONFIG):
             runs = {"cni-chaining-mode": "none", **texts_of(value_at(there, "data"))}
             differ = [key for key in given if not same_value(config[key], runs.get(key, "false"))]
@@ -75,10 +75,9 @@ def with_values(dump: Dump, path: str, data: bytes) -> tuple[Dump, tuple[Diagnos
         raise Refused(locate(problem.diagnostics, {path: data})) from None
     made = {"metadata": {"annotations": {HELM: "cilium"}}, "data": config}
     new = SeenObject(name=CONFIG, file=path, api_version="v1", kind="ConfigMap", value=made)
-    others = (
-        dump.others if there else sorted((*dump.others, new), key=attrgetter("kind", "namespace", "name"))
-    )
-    return replace(dump, others=tuple(others), pools=pools), locate(log.diagnostics, {path: data})
+    every = sorted((*dump.others, new), key=attrgetter("kind", "namespace", "name"))
+    others = dump.others if there else tuple(every)
+    return replace(dump, others=others, pools=pools), locate(log.diagnostics, {path: data})
 
 
 def _root(path: str, data: bytes) -> tuple[Place, Any]:
@@ -120,7 +119,8 @@ def _config(at: Place, root: Any, log: Log) -> tuple[dict[str, str], dict[str, P
         found["auto-create-cilium-pod-ip-pools"] = ",".join(f"{name}=" for name in sorted(pools))
     off = tuple(f"cluster-pool-ipv{each}" for each in "46" if not is_true(found, f"enable-ipv{each}"))
     off = off if found["ipam"] == "cluster-pool" else ("cluster-pool-",)
-    return found, {key: place for key, place in places.items() if not key.startswith(off)}
+    config = {key: text for key, text in found.items() if not key.startswith(off)}
+    return config, {key: place for key, place in places.items() if key in config}
 
 
 def _pools(at: Place, root: Any) -> Iterator[SeenPool]:
