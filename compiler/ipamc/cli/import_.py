@@ -284,10 +284,10 @@ def _machines(cluster: str, files: Sequence[str], labels: Sequence[str], style: 
     folder = not_space(*find([cluster]))
     path = f"{folder}/{FILE}"
     inputs = Disk().inputs(folder)
-    sources, inventories = inputs.sources, dict[str, bytes]()
+    sources = inputs.sources
     try:
         with progress("reading the machines"):
-            found, inventories = load_machines(files, inputs.name, labels)
+            found = load_machines(files, inputs.name, labels)
             there, _ = read(inputs.name, folder, sources, inputs.schemas)
             new = additions(found, there, path)
         texts = {}
@@ -300,8 +300,8 @@ def _machines(cluster: str, files: Sequence[str], labels: Sequence[str], style: 
                 raise EnvironmentFailure(f"{path} {lines}: rename it, and run this again")
             texts = {FILE: sources[path].decode()}
     except Refused as refused:
-        raise Refused(locate(refused.diagnostics, {**sources, **inventories})) from None
-    print_findings(locate(new.findings, {**inputs.sources, **inventories}), style)
+        raise Refused(locate(refused.diagnostics, sources)) from None
+    print_findings(locate(new.findings, inputs.sources), style)
     listed = f" ({names(node.name for node in new.nodes)})" if new.nodes else ""
     added = f"{inputs.name}: {count(len(new.nodes), 'planned node')} added{listed}"
     return _update(cluster, folder, [FILE], texts, f"{added}, {new.there:,} there already")

@@ -163,9 +163,9 @@ def _sources(dump: Dump, facts: Facts, draft: Draft) -> dict[str, tuple[str, Spa
     ):
         source, at = "cilium-config", facts.config_at or dump.at
     found = {**{pool.name: (source, at) for pool in draft.pools}, OUTSIDE: (DERIVED, dump.at)}
-    objects = [(each.value, each.at) for each in dump.of_kind("IPPool", "ClusterCIDR")]
-    objects += [(each.value, each.at) for each in dump.pools]
-    return found | {value["metadata"]["name"]: (identity(value), at) for value, at in objects}
+    for kind in (dump.of_kind("IPPool", "ClusterCIDR"), dump.pools):
+        found |= {each.name: (identity(each.value), each.at) for each in kind}
+    return found
 
 
 def _cluster(draft: Draft, facts: Facts, schemas: Mapping[str, str]) -> Cluster:

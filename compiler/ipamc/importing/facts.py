@@ -14,15 +14,7 @@ from msgspec.structs import replace
 from ipamc.importing import import_rules as rules
 from ipamc.importing.draft import DraftRange, PoolRange
 from ipamc.model.address_sets import blocks_over, index_around, outermost, shared, subtract
-from ipamc.model.cidr import (
-    BITS,
-    Block,
-    Odd,
-    OverlapIndex,
-    around,
-    parse_block,
-    read_blocks,
-)
+from ipamc.model.cidr import BITS, Block, Odd, OverlapIndex, around, parse_block, read_blocks
 from ipamc.model.cilium.flags import HYBRID, arguments, is_true, operator_keys, parse_cidrs
 from ipamc.model.cilium.operator_list import CONFIG, HELM
 from ipamc.model.cluster import Bgp, Cluster, ManagedBy, Mode, RoutingMode, Version

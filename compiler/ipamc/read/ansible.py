@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 from ipamc.model.diagnostics import At, Diagnostic, Log, Place, Refused, Span
 from ipamc.model.limits import MOST_NODES
 from ipamc.model.wording import shown
-from ipamc.read.locate import locate
+from ipamc.read.locate import Texts, locate
 from ipamc.read.node_names import PatternError, names, parse, size
 from ipamc.read.rules import unreadable, wrong_shape
 from ipamc.read.syntax.document import Unreadable
@@ -35,22 +35,25 @@ IS_INVENTORY = re.compile(
     re.MULTILINE,
 ).search
 """Matches where a file begins that is an inventory."""
-Hosts = dict[str, tuple[At, dict[str, str]]]
+Hosts = Mapping[str, tuple[At, Mapping[str, str]]]
 """Hosts by name: their place, and their labels."""
 _Entry = tuple[str, str, str, Any, At]
 """A group, its part, a host, group or variable there, the variables of that host or the value, the place."""
 
 
-def read_inventory(path: str, data: bytes) -> tuple[Hosts, list[Diagnostic]]:
+def read_inventory(path: str, data: bytes) -> tuple[Hosts, Sequence[Diagnostic]]:
     """Return the hosts that are nodes, and the warnings. Raises Refused for what Ansible would not read."""
     log = Log()
     try:
         text, found = decode(path, data), IS_INVENTORY(data)
         groups = (_groups(each.value, each.at, "") for each in yaml_documents(path, text))
         entries = _ini(path, text) if found and found["ini"] else chain.from_iterable(groups)
-        return _nodes(list(entries), log), log.diagnostics
+        hosts = _nodes(list(entries), log)
     except (Refused, Unreadable) as problem:
         raise Refused(locate(problem.diagnostics, {path: data})) from None
+    texts = Texts({path: data}, [at for at, _ in hosts.values()])
+    located = {host: (texts.span(at), labels) for host, (at, labels) in hosts.items()}
+    return located, locate(log.diagnostics, {path: data})
 
 
 def _nodes(entries: Iterable[_Entry], log: Log) -> Hosts:

@@ -194,26 +194,23 @@ CHECKS: tuple[Check, ...] = (
 """The rules in order: each cause comes before its consequences."""
 
 
-_ANY = (nodes.one_address_twice,)
-"""The rules for a cluster whose nodes have no blocks."""
-_BLOCKS = (blocks.two_nodes_one_block, blocks.address_of_a_node)
-"""The rules for nodes with blocks, whoever gives them."""
 ALONE: Mapping[str, tuple[Check, ...]] = {
-    "": (*_ANY, blocks.without_pod),
-    "calico": (*_BLOCKS, *_ANY),
+    "": (nodes.one_address_twice, blocks.without_pod),
+    "calico": (blocks.two_nodes_one_block, blocks.address_of_a_node, nodes.one_address_twice),
     "cilium": (
         not_in_the_dump,
         programs.masquerades_one_range,
         programs.routes_to_no_block,
         nodes.ghost_nodes,
-        *_BLOCKS,
+        blocks.two_nodes_one_block,
+        blocks.address_of_a_node,
         blocks.wrong_routes,
         nodes.waiting,
         nodes.without_node,
         blocks.block_of_no_pool,
         blocks.former_router,
         nodes.pods_outside,
-        *_ANY,
+        nodes.one_address_twice,
         nodes.without_endpoint,
         nodes.endpoint_differs,
         blocks.without_pod,
