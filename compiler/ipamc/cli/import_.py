@@ -326,10 +326,11 @@ def _planned(cluster: str, file: str, sizes: Sequence[int], style: str) -> int:
         name = name_of(folder)
     with progress("reading the prefixes"):
         plan = read_plan(load_table(file, COLUMNS), name, by_family)
-    new = Inputs(
-        name=name, folder=folder, sources={}, lock_path="", lock=None, schemas=disk.assets("schemas")
-    )
-    inputs = new if is_new else Disk().inputs(folder)
+    if is_new:
+        schemas = disk.assets("schemas")
+        inputs = Inputs(name=name, folder=folder, sources={}, lock_path="", lock=None, schemas=schemas)
+    else:
+        inputs = Disk().inputs(folder)
     files, findings = _files_of(plan, inputs)
     if clash := sorted(files.keys() & inputs.sources.keys()):
         without = "without the pool that it would have: rename it"

@@ -188,7 +188,7 @@ def _lock(cluster: Cluster) -> Lock:
 
 
 def _networks_apart(dump: Dump, facts: Facts) -> Iterator[Diagnostic]:
-    """IPC0915: the networks of services and load balancers have no address of a node, nor of each other."""
+    """IPC0915: the networks of services and load balancers have no address of a node."""
     others = [item for item in facts.excluded if item.why != "nodes"]
     every: list[tuple[Block, str, At]]
     every = [(item.block, f"{item.why} ({item.block})", item.at or dump.at) for item in others]

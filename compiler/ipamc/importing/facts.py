@@ -17,7 +17,7 @@ from ipamc.model.address_sets import blocks_over, index_around, outermost, share
 from ipamc.model.cidr import BITS, Block, Odd, OverlapIndex, around, parse_block, read_blocks
 from ipamc.model.cilium.flags import HYBRID, arguments, is_true, operator_keys, parse_cidrs
 from ipamc.model.cilium.operator_list import CONFIG, HELM
-from ipamc.model.cluster import Bgp, Cluster, ManagedBy, Mode, RoutingMode, Version
+from ipamc.model.cluster import Bgp, ManagedBy, Mode, RoutingMode, Version
 from ipamc.model.diagnostics import Diagnostic, Span
 from ipamc.model.dump import Dump, Scalar, SeenObject
 from ipamc.model.evidence import every_block
@@ -234,18 +234,13 @@ def with_kept(dump: Dump, mode: Mode, known: Iterable[tuple[str, Block]] = ()) -
 
     def kept(seen: CiliumNode) -> CiliumNode:
         def has(block: Block) -> bool:
-            return any(known.contains(block) for known in of_node.get(seen.name, ()))
+            return any(around.contains(block) for around in of_node.get(seen.name, ()))
 
         blocks, addresses = (tuple(filter(has, some)) for some in (seen.blocks, seen.addresses))
         allocated = tuple([pair for pair in seen.allocated if has(pair[0])])
         return replace(seen, blocks=blocks, addresses=addresses, allocated=allocated)
 
     return replace(dump, cilium_nodes=tuple(map(kept, dump.cilium_nodes)))
-
-
-def known_of(cluster: Cluster) -> Iterator[tuple[str, Block]]:
-    """Yield the nodes and blocks that CiliumNodes of the input show."""
-    return ((seen.name, block) for seen in cluster.cilium_nodes for block in every_block(seen))
 
 
 class Account(Struct, frozen=True, kw_only=True):
