@@ -14,8 +14,7 @@ from ipamc.model.lock import Line
 from ipamc.model.plan import Origin
 from ipamc.review.diff import Difference
 from ipamc.review.diff.documents import PoolChange, PoolStatus, Setting
-from ipamc.review.diff.lock_lines import AddedBlock, LineChanges
-from ipamc.review.diff.plan_counts import Counts
+from ipamc.review.diff.lock_lines import AddedBlock, Counts, LineChanges
 from ipamc.review.diff.plan_report import ClusterReport, PlanStatus, beyond_additions
 from ipamc.review.diff.rendered import Files, Flag, Leaving, Restart, Stays
 

@@ -24,8 +24,7 @@ from ipamc.model.lock import State
 from ipamc.model.node import HOSTNAME, Node
 from ipamc.model.plan import Demand, Offer, Want
 from ipamc.model.pool_words import more_room, range_for, why_only_pins
-from ipamc.model.wording import cut, shown
-from ipamc.place.allocate.dual_stack import ip
+from ipamc.model.wording import cut, ip, shown
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.newcomers import Newcomers
 from ipamc.place.allocate.occupancy import Occupancy, blocked

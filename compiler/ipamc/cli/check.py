@@ -48,7 +48,7 @@ def command(*, files: tuple[str, ...], output: str, style: str) -> int:
     """
     from ipamc.report.finding_documents import record
     from ipamc.report.findings import FORMATS
-    from ipamc.report.networks import networks, records, table
+    from ipamc.report.networks import networks, table
     from ipamc.review.audit import number_of_problems
     from ipamc.workspace.dump import refuse_cluster
 
@@ -62,13 +62,12 @@ def command(*, files: tuple[str, ...], output: str, style: str) -> int:
     number, every = number_of_problems(found), list(networks(known))
     if output == "json":
         said = [record(each) for each in found]
-        show_record({"version": 1, "problems": number, "networks": records(every), "findings": said})
+        show_record({"version": 1, "problems": number, "networks": every, "findings": said})
     elif FORMATS[style].document:
         print_findings(found, style)
     else:
-        notes = {each: each.severity is Severity.NOTE for each in found}
-        for are_notes in (False, True):
-            print_findings([each for each in found if notes[each] is are_notes], style)
+        for notes in (False, True):
+            print_findings([each for each in found if (each.severity is Severity.NOTE) is notes], style)
         show(f"\n{table(every)}\n")
         if known.giver:
             name = known.facts.mesh.get("clusterName", "my-cluster")
@@ -82,13 +81,11 @@ def checked(files: Sequence[str]) -> tuple[Alone, tuple[Located, ...]]:
     """Return a cluster as its dump shows it, and what is wrong, in order of place.
     Raises Refused, EnvironmentFailure, OSError.
     """
-    from ipamc.check.selection import left_out
     from ipamc.importing.alone import alone
     from ipamc.model.gc_pause import paused_collector
-    from ipamc.model.without_cilium import with_cilium, without_cilium
     from ipamc.read.locate import locate
     from ipamc.read.rendered import Rendered
-    from ipamc.review.audit.alone import check_alone
+    from ipamc.review.audit import ALONE, audit
     from ipamc.review.audit.context import Context
     from ipamc.workspace.disk import schemas
     from ipamc.workspace.dump import load_dump
@@ -96,11 +93,8 @@ def checked(files: Sequence[str]) -> tuple[Alone, tuple[Located, ...]]:
     with paused_collector():
         dump, warnings = load_dump(files, every=True)
         phase("checking")
-        without = without_cilium(dump)
-        dump = with_cilium(dump, without)
         known = alone(dump, schemas())
-        scene = Context(
+        context = Context(
             cluster=known.cluster, lock=known.lock, dump=known.dump, git=Rendered(), applied=None, alone=True
         )
-        about = (*warnings, *left_out(dump.apart, without), *known.findings, *check_alone(scene, known.giver))
-        return known, locate(about, {})
+        return known, locate((*warnings, *known.findings, *audit(context, ALONE[known.giver])), {})

@@ -1,4 +1,4 @@
-"""`ipamc import`: the files of a running cluster from a dump, and later its inventory again."""
+"""`ipamc import`: the files of a cluster from a dump, later its inventory; machines and pools from plans."""
 
 from __future__ import annotations
 
@@ -13,20 +13,24 @@ from msgspec.structs import replace
 
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import format_option, print_findings
-from ipamc.cli.init import new_folder, prepare
+from ipamc.cli.init import first_files, new_folder, prepare
 from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import Diagnostic, Refused, count, names
 from ipamc.model.limits import DUMP_SLACK
 from ipamc.model.progress import phase
-from ipamc.workspace.clusters import find
+from ipamc.workspace import disk
+from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.environment import today, utc
 from ipamc.workspace.failure import EnvironmentFailure
-from ipamc.workspace.inputs import create_cluster, update_cluster
+from ipamc.workspace.inputs import create_cluster, source_paths, update_cluster
+from ipamc.workspace.safe_read import refuse_links
 from ipamc.workspace.spaces import not_space
 
 if TYPE_CHECKING:
     from ipamc.importing.bring_in import Options
+    from ipamc.importing.prefixes import PlannedPools
     from ipamc.model.dump import Dump
+    from ipamc.pipeline import Inputs
 
 _OF_THE_DUMP = "IPC0540"
 """A warning that the operator's pools may have other CIDRs: an import took the CIDRs from the dump."""
@@ -130,9 +134,7 @@ def command(
     try:
         if (prefixes := given["prefixes"]) is not None:
             _refuse_others("--prefixes reads no dump: only --block-size goes with it", _OF_PREFIXES)
-            from ipamc.cli.import_prefixes import planned
-
-            return planned(cluster, prefixes, given["sizes"], style)
+            return _planned(cluster, prefixes, given["sizes"], style)
         if given["sizes"]:
             raise click.UsageError("--block-size goes with --prefixes")
         if refresh and given["values"]:
@@ -282,27 +284,98 @@ def _machines(cluster: str, files: Sequence[str], labels: Sequence[str], style: 
     folder = not_space(*find([cluster]))
     path = f"{folder}/{FILE}"
     inputs = Disk().inputs(folder)
-    sources, inventories = inputs.sources, dict[str, bytes]()
+    sources = inputs.sources
     try:
         with progress("reading the machines"):
-            found, inventories = load_machines(files, inputs.name, labels)
+            found = load_machines(files, inputs.name, labels)
             there, _ = read(inputs.name, folder, sources, inputs.schemas)
             new = additions(found, there, path)
         texts = {}
         if new.nodes:
             text = extended(path, sources.get(path), new.nodes)
-            if text is None:
+            sources = {**sources, path: text or b""}
+            after, _ = read(inputs.name, folder, sources, inputs.schemas) if text else (there, ())
+            if len(after.nodes) != len(there.nodes) + len(new.nodes):
                 lines = "is no list of nodes to which lines can be added"
                 raise EnvironmentFailure(f"{path} {lines}: rename it, and run this again")
-            sources = {**sources, path: text}
-            after, _ = read(inputs.name, folder, sources, inputs.schemas)
-            if len(after.nodes) != len(there.nodes) + len(new.nodes):
-                lines = "is not as it is read with more lines"
-                raise EnvironmentFailure(f"{path} {lines}: rename it, and run this again")
-            texts = {FILE: text.decode()}
+            texts = {FILE: sources[path].decode()}
     except Refused as refused:
-        raise Refused(locate(refused.diagnostics, {**sources, **inventories})) from None
-    print_findings(locate(new.findings, {**inputs.sources, **inventories}), style)
+        raise Refused(locate(refused.diagnostics, sources)) from None
+    print_findings(locate(new.findings, inputs.sources), style)
     listed = f" ({names(node.name for node in new.nodes)})" if new.nodes else ""
     added = f"{inputs.name}: {count(len(new.nodes), 'planned node')} added{listed}"
     return _update(cluster, folder, [FILE], texts, f"{added}, {new.there:,} there already")
+
+
+def _planned(cluster: str, file: str, sizes: Sequence[int], style: str) -> int:
+    """Write those pools of a table that a cluster does not have, or a new cluster with them.
+    Existing pools stay. Raises Refused, and writes nothing, for a table or pools that are in error.
+    """
+    from ipamc.importing.prefixes import COLUMNS, read_plan
+    from ipamc.pipeline import Inputs, load_cluster
+    from ipamc.workspace.dump import load_table
+    from ipamc.workspace.source import Disk
+
+    by_family = {6 if size > 32 else 4: size for size in sizes}
+    if len(by_family) < len(sizes):
+        raise click.UsageError("--block-size is given twice for one family")
+    folder, name = new_folder(cluster, "write")
+    is_new = not (disk.is_folder(folder) and source_paths(folder))
+    if not is_new:
+        (folder,) = find([cluster])
+        name = name_of(folder)
+    with progress("reading the prefixes"):
+        plan = read_plan(load_table(file, COLUMNS), name, by_family)
+    if is_new:
+        schemas = disk.assets("schemas")
+        inputs = Inputs(name=name, folder=folder, sources={}, lock_path="", lock=None, schemas=schemas)
+    else:
+        inputs = Disk().inputs(folder)
+    files, findings = _files_of(plan, inputs)
+    if clash := sorted(files.keys() & inputs.sources.keys()):
+        without = "without the pool that it would have: rename it"
+        raise EnvironmentFailure(f"{clash[0]} is there already, {without}")
+    try:
+        if files:
+            load_cluster(replace(inputs, sources={**inputs.sources, **files}))
+    except Refused:
+        say(f"nothing is written; the findings quote what {' and '.join(sorted(files))} would have")
+        raise
+    print_findings((*plan.findings, *findings), style)
+    refuse_links(folder)
+    for path, data in sorted(files.items()):
+        if not disk.create(path, data.decode()):
+            raise EnvironmentFailure(f"{path} is there already, and was not a moment ago: run it again")
+        say(f"{path}: written")
+    if is_new:
+        prepare(folder)
+        say(f"next: list your nodes in {folder}/nodes.yaml, then run: ipamc compile {cluster}")
+    elif files:
+        then = "then write a nodeSelector where a pool is not for every node"
+        say(f"next: see what changes: ipamc plan {cluster}; {then}")
+    else:
+        say(f"{folder}: has the {count(len(plan.pools), 'pool')} of the plan; nothing is written")
+    return DONE
+
+
+def _files_of(plan: PlannedPools, inputs: Inputs) -> tuple[dict[str, bytes], Sequence[Diagnostic]]:
+    """Return the files with what a cluster does not have, and where its pools differ from the plan."""
+    from ipamc.importing.files import POOLS, pools_text
+    from ipamc.importing.prefixes import differences, new_pools
+    from ipamc.pipeline import load_cluster
+    from ipamc.read.locate import locate
+
+    pools, files = plan.pools, dict[str, str]()
+    findings: Sequence[Diagnostic] = ()
+    if inputs.sources:
+        there, _ = load_cluster(inputs)
+        findings, pools = locate(differences(plan, there), inputs.sources), new_pools(plan, there)
+    else:
+        families = sorted({family for pool in pools for family in pool.draft.ranges})
+        files = first_files(inputs.name, ", ".join(f"IPv{family}" for family in families))
+    drafts = [pool.draft for pool in pools]
+    if f"{inputs.folder}/{POOLS}" in inputs.sources:
+        files |= {f"ippools-{draft.name}.yaml": pools_text([draft]) for draft in drafts}
+    elif drafts:
+        files[POOLS] = pools_text(drafts)
+    return {f"{inputs.folder}/{path}": text.encode() for path, text in files.items()}, findings

@@ -6,35 +6,50 @@ that nodes have stand in for a lock.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from operator import itemgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.check.capacity import nearly_full
 from ipamc.check.pools import check_ranges
+from ipamc.check.selection import left_out
 from ipamc.importing import import_rules as rules
 from ipamc.importing.bring_in import Options, calico_gives, drafted, with_excluded
 from ipamc.importing.cilium import OUTSIDE
 from ipamc.importing.draft import Draft
-from ipamc.importing.facts import Facts, facts_of
+from ipamc.importing.facts import Facts, facts_of, keeps
 from ipamc.importing.files import CLUSTER, POOLS, cluster_text, pools_text
-from ipamc.model.address_sets import overlaps
-from ipamc.model.cidr import BITS, Block, address_text
+from ipamc.model.address_sets import outermost, overlaps
+from ipamc.model.cidr import BITS, Block, address_text, single
 from ipamc.model.cilium.flags import is_true
 from ipamc.model.cilium.support import FIRST, LAST
 from ipamc.model.cluster import Cluster, Mode
-from ipamc.model.diagnostics import At, Diagnostic, Place, Refused, Related, Severity, count, error
+from ipamc.model.diagnostics import (
+    At,
+    Diagnostic,
+    Log,
+    Refused,
+    Related,
+    Severity,
+    Span,
+    count,
+    error,
+    errors_of,
+    located,
+)
 from ipamc.model.dump import Dump
 from ipamc.model.evidence import Evidence
 from ipamc.model.limits import MOST_PLACES
 from ipamc.model.lock import Line, Lock
 from ipamc.model.node import CiliumNode
 from ipamc.model.ownership import RangeIndex
-from ipamc.model.plan import ShownBlock
+from ipamc.model.without_cilium import with_cilium, without_cilium
 from ipamc.model.wording import shown
 from ipamc.read.dump.programs import ALLOCATE
 from ipamc.read.read import read
+from ipamc.read.rendered import identity
 
 _NAME = "cluster"
 DERIVED = "blocks of nodes"
@@ -51,54 +66,61 @@ class Alone(Struct, frozen=True, kw_only=True):
     """Where Calico gives the blocks, its CiliumNodes have these."""
     cluster: Cluster
     lock: Lock
-    """The blocks that nodes have; of those that overlap, the first."""
+    """The blocks that nodes have; of those that overlap, the largest."""
     facts: Facts
     giver: str
     """The program that gives nodes their blocks: `cilium`, `calico`; "" where none does."""
-    sources: Mapping[str, tuple[str, At]]
+    sources: Mapping[str, tuple[str, Span]]
     """By pool: what its ranges are from, and its place."""
     findings: tuple[Diagnostic, ...]
 
 
 def alone(dump: Dump, schemas: Mapping[str, str]) -> Alone:
     """Return the cluster of a dump, and what its import finds wrong. O(n log n)."""
+    without = without_cilium(dump)
+    dump = with_cilium(dump, without)
     facts, calico = facts_of(dump), calico_gives(dump)
-    ours = calico or facts.mode in {"", *Mode, "cluster-pool-v2beta"}
-    findings = [*facts.found, *([] if ours else [_not_ours(dump, facts)])]
+    config = facts.config_at or dump.at
+    findings = [*left_out(dump.apart, without), *facts.found]
+    ours = calico or keeps(dump, Mode.CLUSTER_POOL)
+    if not ours:
+        giver = rules.GIVERS.get(facts.mode, "ipamc does not know this mode")
+        text = f"ipam: {shown(facts.mode)}: {giver}, and nodes have no blocks to check"
+        finding = rules.mode_not_ours(config, text, (), None)
+        findings.append(replace(finding, severity=Severity.NOTE, help=""))
     mode = Mode(facts.mode) if facts.mode in set(Mode) else _mode(dump)
-    dump, draft = drafted(dump, facts, Options(mode=None if calico else mode, operator="bystander"))
+    dump, draft = drafted(dump, facts, Options(mode=None if calico else mode))
     draft = replace(draft, pools=() if draft.proposed else draft.pools)
     draft, said = with_excluded(dump, draft, facts, judged=("Node", "CiliumNode"))
     assigned = draft.mode is not Mode.KUBERNETES or is_true(facts.controller, ALLOCATE)
-    skipped = set() if assigned else {"IPC0814"}  # nothing gives blocks of these ranges
-    found = [each for each in (*draft.decisions, *said) if each.code in _SAID - skipped]
+    wanted = _SAID - (set() if assigned else {"IPC0814"})  # nothing gives blocks of these ranges
+    found = [each for each in (*draft.decisions, *said) if each.code in wanted]
     findings += [each if each.code == "IPC0805" else replace(each, help="") for each in found]
-    cilium = facts.cilium if facts.cilium and FIRST <= facts.cilium <= LAST else LAST
-    sources = {pool.name: _source(dump, facts, pool.name, draft) for pool in draft.pools}
-    texts = {CLUSTER: cluster_text(_NAME, draft, facts, cilium, "none"), POOLS: pools_text(draft.pools)}
-    moved = _Moved(dump, facts, [at for _, at in sources.values()])
+    sources = _sources(dump, facts, draft)
+    places = {(POOLS, number): sources[pool.name][1] for number, pool in enumerate(draft.pools)}
+
+    def of_object(at: At) -> Span:
+        """Return the place of what a part of an import's file was made of."""
+        return at if isinstance(at, Span) else places.get((at.path, at.document), config)
+
+    wrong: list[Diagnostic] = []
     try:
-        cluster, _ = read(_NAME, _NAME, {name: text.encode() for name, text in texts.items()}, schemas)
-        wrong = [each for each in check_ranges(cluster.pools) if each.severity is Severity.ERROR]
+        cluster = _cluster(draft, facts, schemas)
+        Log().add(check_ranges(cluster.pools))
     except Refused as refused:
-        texts = {CLUSTER: cluster_text(_NAME, replace(draft, pools=()), facts, cilium, "none")}
-        cluster, _ = read(_NAME, _NAME, {name: text.encode() for name, text in texts.items()}, schemas)
-        wrong = [*refused.diagnostics]
-    findings += map(moved, wrong)
+        wrong += errors_of(refused.diagnostics)
+        cluster = _cluster(replace(draft, pools=()), facts, schemas)
     if calico:
-        seen = [
-            CiliumNode(name=name, at=_at(dump, name), blocks=tuple([block for block, _ in blocks]))
-            for name, blocks in sorted(draft.blocks.items())
-            if blocks
-        ]
+        at = {node.name: node.at for node in dump.nodes}
+        given = {name: tuple([block for block, _ in some]) for name, some in sorted(draft.blocks.items())}
+        seen = [CiliumNode(name=name, at=at.get(name, dump.at), blocks=some) for name, some in given.items()]
         dump = replace(dump, cilium_nodes=tuple(seen))
     cluster = replace(
         cluster,
         # An import disables pools that ipamc will not use, and Cilium does.
-        pools=() if wrong else tuple([replace(pool, disabled=False) for pool in cluster.pools]),
+        pools=tuple([replace(pool, disabled=False) for pool in cluster.pools]),
         nodes=dump.nodes,
         cilium_nodes=dump.cilium_nodes,
-        bgp=facts.bgp,
         operator="bystander" if facts.bystander else "adopt",
     )
     lock = _lock(cluster)
@@ -106,7 +128,8 @@ def alone(dump: Dump, schemas: Mapping[str, str]) -> Alone:
     full = {line.pool for line in lock.lines if line.pool.endswith(f".{line.node}")}
     full |= {pool for pool, (source, _) in sources.items() if source == DERIVED}
     planned = tuple([pool for pool in cluster.pools if pool.name not in full])
-    findings += map(moved, nearly_full(replace(cluster, pools=planned), lock))
+    wrong += nearly_full(replace(cluster, pools=planned), lock)
+    findings += [replace(located(each, of_object), help="") for each in wrong]
     findings += _networks_apart(dump, facts)
     return Alone(
         dump=dump,
@@ -121,96 +144,57 @@ def alone(dump: Dump, schemas: Mapping[str, str]) -> Alone:
 
 def _mode(dump: Dump) -> Mode:
     """Return the mode of which objects have the fields, where cilium-config does not tell."""
-    seen = dump.cilium_nodes
+    seen, cidrs = dump.cilium_nodes, {node.name: node.pod_cidrs for node in dump.nodes}
     if any(each.allocated for each in seen):
         return Mode.MULTI_POOL
     if any(each.addresses for each in seen) and not any(each.blocks for each in seen):
         return Mode.CRD
-    apart = [each for each in seen if each.blocks and _cidrs(dump, each.name) != each.blocks]
+    apart = any(each.blocks and cidrs.get(each.name) != each.blocks for each in seen)
     return Mode.CLUSTER_POOL if apart else Mode.KUBERNETES
 
 
-def _cidrs(dump: Dump, name: str) -> tuple[Block, ...]:
-    node = dump.nodes_by_name.get(name)
-    return node.pod_cidrs if node else ()
+def _sources(dump: Dump, facts: Facts, draft: Draft) -> dict[str, tuple[str, Span]]:
+    """Return what the ranges of each pool are from, and its place."""
+    source, at = DERIVED, dump.at
+    if draft.mode is Mode.KUBERNETES and facts.controller.get("cluster-cidr"):
+        source, at = "kube-controller-manager", facts.config_at or dump.at
+    elif draft.mode is Mode.CLUSTER_POOL and any(
+        facts.blocks(f"cluster-pool-ipv{each}-cidr") for each in BITS
+    ):
+        source, at = "cilium-config", facts.config_at or dump.at
+    found = {**{pool.name: (source, at) for pool in draft.pools}, OUTSIDE: (DERIVED, dump.at)}
+    for kind in (dump.of_kind("IPPool", "ClusterCIDR"), dump.pools):
+        found |= {each.name: (identity(each.value), each.at) for each in kind}
+    return found
 
 
-def _at(dump: Dump, name: str) -> At:
-    return (dump.nodes_by_name.get(name) or dump).at
-
-
-def _not_ours(dump: Dump, facts: Facts) -> Diagnostic:
-    giver = rules.GIVERS.get(facts.mode, "ipamc does not know this mode")
-    text = f"ipam: {shown(facts.mode)}: {giver}, and nodes have no blocks to check"
-    finding = rules.mode_not_ours(facts.config_at or dump.at, text, (), None)
-    return replace(finding, severity=Severity.NOTE, help="")
-
-
-def _source(dump: Dump, facts: Facts, pool: str, draft: Draft) -> tuple[str, At]:
-    """Return what the ranges of a pool are from, and its place."""
-    kinds = ("IPPool", "ClusterCIDR")
-    item = next((each for each in dump.pools if each.name == pool), None)
-    other = next((each for each in dump.of_kind(*kinds) if each.name == pool), None)
-    if item or other:
-        return f"{other.kind if other else 'CiliumPodIPPool'} {pool}", (item or other or dump).at
-    if pool == OUTSIDE:
-        return DERIVED, dump.at
-    flags = facts.controller.get("cluster-cidr") if draft.mode is Mode.KUBERNETES else ""
-    keys = any(facts.blocks(f"cluster-pool-ipv{family}-cidr") for family in BITS)
-    if flags or (keys and draft.mode is Mode.CLUSTER_POOL):
-        return "kube-controller-manager" if flags else "cilium-config", facts.config_at or dump.at
-    return DERIVED, dump.at
-
-
-class _Moved:
-    """Moves findings about the files of an import to the objects that these were made of, without advice."""
-
-    def __init__(self, dump: Dump, facts: Facts, pools: Sequence[At]) -> None:
-        self._config, self._pools = facts.config_at or dump.at, pools
-
-    def __call__(self, finding: Diagnostic) -> Diagnostic:
-        also = (Related(self._at(each.at), each.label) for each in finding.also)
-        return replace(finding, at=self._at(finding.at), also=tuple(also), help="")
-
-    def _at(self, at: At) -> At:
-        if not isinstance(at, Place):
-            return at
-        known = at.path == POOLS and at.document < len(self._pools)
-        return self._pools[at.document] if known else self._config
+def _cluster(draft: Draft, facts: Facts, schemas: Mapping[str, str]) -> Cluster:
+    """Return the cluster that an import of a draft would write. Raises Refused."""
+    cilium = facts.cilium if facts.cilium and FIRST <= facts.cilium <= LAST else LAST
+    texts = {CLUSTER: cluster_text(_NAME, draft, facts, cilium, "none"), POOLS: pools_text(draft.pools)}
+    return read(_NAME, _NAME, {name: text.encode() for name, text in texts.items()}, schemas)[0]
 
 
 def _lock(cluster: Cluster) -> Lock:
     """Return a lock with the blocks that nodes have, which share no address."""
-    ranges = RangeIndex(cluster.pools)
-    every = sorted({_whole(ranges, each): each for each in Evidence(cluster).every()}.items())
-    inner = {inner for _, (inner, _) in overlaps(every, lambda pair: pair[0])}
-    lines = []
-    for block, each in every:
-        if block not in inner:
-            pool = ranges.pool_of(block)
-            lines.append(Line(block=block, node=each.node, pool=pool.name if pool else ""))
-    return Lock(cluster=cluster.name, mode=cluster.mode, shards=1, lines=tuple(lines))
-
-
-def _whole(ranges: RangeIndex, each: ShownBlock) -> Block:
-    """Return the block that a node has, of which it may show a part (crd mode)."""
-    pool, family = ranges.pool_of(each.block), each.block.family
-    return each.block.widened(pool.families[family].block_size) if each.part and pool else each.block
+    ranges, lines = RangeIndex(cluster.pools), dict[Block, Line]()
+    for each in Evidence(cluster).every():
+        pool, block = ranges.pool_of(each.block), each.block
+        if each.part and pool:  # crd mode
+            block = block.widened(pool.families[block.family].block_size)
+        lines[block] = Line(block=block, node=each.node, pool=pool.name if pool else "")
+    disjoint = tuple([lines[block] for block in outermost(lines)])
+    return Lock(cluster=cluster.name, mode=cluster.mode, shards=1, lines=disjoint)
 
 
 def _networks_apart(dump: Dump, facts: Facts) -> Iterator[Diagnostic]:
-    """IPC0915: the networks of services and load balancers have no address of a node, nor of each other."""
-    every: list[tuple[Block, str, At]] = [
-        (item.block, f"{item.why} ({item.block})", item.at or dump.at)
-        for item in facts.excluded
-        if item.why != "nodes"
-    ]
-    every += [
-        (Block(*ip, BITS[ip[0]]), f"node {node.name} ({address_text(*ip)})", node.at)
-        for node in dump.nodes
-        for ip in node.internal_ips
-    ]
-    pairs = [pair for pair in overlaps(every, lambda one: one[0]) if pair[0][0] != pair[1][0]]
+    """IPC0915: the networks of services and load balancers have no address of a node."""
+    others = [item for item in facts.excluded if item.why != "nodes"]
+    every: list[tuple[Block, str, At]]
+    every = [(item.block, f"{item.why} ({item.block})", item.at or dump.at) for item in others]
+    ips = [(ip, node) for node in dump.nodes for ip in node.internal_ips]
+    every += [(single(ip), f"node {node.name} ({address_text(*ip)})", node.at) for ip, node in ips]
+    pairs = [pair for pair in overlaps(every, itemgetter(0)) if pair[0][0] != pair[1][0]]
     if pairs:
         outer, inner = pairs[0]
         more = f"; {count(len(pairs), 'overlap')} in all" if pairs[1:] else ""

@@ -83,7 +83,9 @@ def _cluster_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
     masks = {}
     for family in families:
         usual = usual_size(_all_blocks(blocks), family, MASK[family])
-        masks[family] = facts.size(family, usual)
+        masks[family] = (
+            parse_size(facts.config.get(f"cluster-pool-ipv{family}-mask-size", ""), family) or usual
+        )
     shell = Draft(mode=Mode.CLUSTER_POOL, families=families, pools=(), blocks=blocks)
     return _one_block(dump, facts, shell, ranges, masks)
 

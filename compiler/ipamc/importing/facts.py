@@ -13,25 +13,16 @@ from msgspec.structs import replace
 
 from ipamc.importing import import_rules as rules
 from ipamc.importing.draft import DraftRange, PoolRange
-from ipamc.model.address_sets import aligned, blocks_over, index_around, outermost, shared, subtract
-from ipamc.model.cidr import (
-    BITS,
-    Block,
-    CidrError,
-    Odd,
-    OverlapIndex,
-    around,
-    parse_address,
-    parse_block,
-    read_blocks,
-)
-from ipamc.model.cilium.flags import HYBRID, arguments, is_true, operator_keys, parse_cidrs, parse_size
+from ipamc.model.address_sets import blocks_over, index_around, outermost, shared, subtract
+from ipamc.model.cidr import BITS, Block, Odd, OverlapIndex, around, parse_block, read_blocks
+from ipamc.model.cilium.flags import HYBRID, arguments, is_true, operator_keys, parse_cidrs
 from ipamc.model.cilium.operator_list import CONFIG, HELM
-from ipamc.model.cluster import Bgp, Cluster, ManagedBy, Mode, RoutingMode, Version
+from ipamc.model.cluster import Bgp, ManagedBy, Mode, RoutingMode, Version
 from ipamc.model.diagnostics import Diagnostic, Span
 from ipamc.model.dump import Dump, Scalar, SeenObject
 from ipamc.model.evidence import every_block
 from ipamc.model.node import CiliumNode
+from ipamc.read.dump.addresses import blocks_in
 from ipamc.read.dump.programs import (
     Offering,
     agent_flags,
@@ -101,11 +92,6 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
         return "tunnel" if mode == "tunnel" or tunnel not in {"", "disabled"} else None
 
     @property
-    def native_routing(self) -> Block | None:
-        """Return `ipv4-native-routing-cidr`."""
-        return next(iter(self.blocks("ipv4-native-routing-cidr")), None)
-
-    @property
     def bgp(self) -> Bgp:
         """Return the BGP speaker: Cilium's control plane, or its MetalLB (before 1.17)."""
         if is_true(self.config, "enable-bgp-control-plane"):
@@ -120,10 +106,6 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
     def blocks(self, key: str) -> tuple[Block, ...]:
         """Return the CIDRs of a key of cilium-config, in its order."""
         return tuple(dict.fromkeys(parse_cidrs(self.config.get(key, ""))[0]))
-
-    def size(self, family: int, default: int) -> int:
-        """Return the prefix length of the blocks that the operator gives."""
-        return parse_size(self.config.get(f"cluster-pool-ipv{family}-mask-size", ""), family) or default
 
     def families(self, dump: Dump) -> tuple[int, ...]:
         """Return the enabled families, the primary one first: that of podCIDRs, or else of addresses."""
@@ -194,9 +176,10 @@ def _excluded(dump: Dump, controller: Mapping[str, str], notes: list[Diagnostic]
         notes += [unreadable(item.at, f"{item.kind} {item.name}", read[1])] if read[1] else []
     for node in dump.nodes:
         for key in _CALICO_ADDRESS:
-            network, odd = _network(node.annotations.get(key, ""))
-            if network:
-                found.setdefault(network, DraftRange(block=network, why="nodes", at=node.at, kind="Node"))
+            blocks, odd = read_blocks(filter(None, [node.annotations.get(key)]))
+            for block in blocks:  # as calico-node writes a node's own address: 192.0.2.7/24
+                found.setdefault(block, DraftRange(block=block, why="nodes", at=node.at, kind="Node"))
+            odd = [one for one in odd if not one.block]
             notes += [unreadable(node.at, f"Node {node.name}", odd)] if odd else []
     yield from (found[block] for block in outermost(found))
 
@@ -211,20 +194,10 @@ def _of_load_balancers(item: SeenObject) -> tuple[list[Block], list[Odd]]:
             both = read_blocks([cidr])
             good, odd = good + both[0], odd + both[1]
             continue
-        try:
-            one, other = parse_address(str(first)), parse_address(str(last or first))
-        except CidrError:
-            one, other = (4, 1), (4, 0)
-        whole = one[0] == other[0] and one <= other
-        good += aligned(one[0], one[1], other[1] + 1) if whole else ()
-        odd += [] if whole else [Odd(f"{first}-{last}")]
+        run = f"{first}-{last or first}"
+        blocks = list(blocks_in(run))
+        good, odd = good + blocks, odd + ([] if blocks else [Odd(run)])
     return good, odd
-
-
-def _network(text: str) -> tuple[Block | None, list[Odd]]:
-    """Read the network of `192.0.2.7/24`, the form in which calico-node writes a node's own address."""
-    good, odd = read_blocks([text] if text else ())
-    return next(iter(good), None), [one for one in odd if not one.block]
 
 
 def _apart(dump: Dump, calico: Iterable[tuple[str, Block]]) -> Iterator[DraftRange]:
@@ -261,18 +234,13 @@ def with_kept(dump: Dump, mode: Mode, known: Iterable[tuple[str, Block]] = ()) -
 
     def kept(seen: CiliumNode) -> CiliumNode:
         def has(block: Block) -> bool:
-            return any(known.contains(block) for known in of_node.get(seen.name, ()))
+            return any(around.contains(block) for around in of_node.get(seen.name, ()))
 
         blocks, addresses = (tuple(filter(has, some)) for some in (seen.blocks, seen.addresses))
         allocated = tuple([pair for pair in seen.allocated if has(pair[0])])
         return replace(seen, blocks=blocks, addresses=addresses, allocated=allocated)
 
     return replace(dump, cilium_nodes=tuple(map(kept, dump.cilium_nodes)))
-
-
-def known_of(cluster: Cluster) -> Iterator[tuple[str, Block]]:
-    """Yield the nodes and blocks that CiliumNodes of the input show."""
-    return ((seen.name, block) for seen in cluster.cilium_nodes for block in every_block(seen))
 
 
 class Account(Struct, frozen=True, kw_only=True):

@@ -60,8 +60,8 @@ def cluster_text(name: str, draft: Draft, facts: Facts, cilium: Version, managed
         runs["namespace"] = facts.namespace
     if facts.routing_mode:
         runs["routingMode"] = facts.routing_mode
-    if facts.native_routing:
-        runs["nativeRoutingCIDR"] = str(facts.native_routing)
+    if native := facts.blocks("ipv4-native-routing-cidr"):
+        runs["nativeRoutingCIDR"] = str(native[0])
     runs |= facts.mesh
     rows = [f"apiVersion: {_OURS}", "kind: Cluster", f"metadata: {flow({'name': name})}", "spec:"]
     rows.append(f"  cilium: {flow(runs)}")

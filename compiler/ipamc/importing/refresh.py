@@ -14,7 +14,7 @@ from ipamc.check.selection import left_out
 from ipamc.importing import calico
 from ipamc.importing import import_rules as rules
 from ipamc.importing.draft import Blocks, PoolRange
-from ipamc.importing.facts import account, facts_of, keeps, known_of, with_kept
+from ipamc.importing.facts import account, facts_of, keeps, with_kept
 from ipamc.importing.files import (
     CILIUM_NODES,
     LABELS,
@@ -31,7 +31,7 @@ from ipamc.model.cidr import address_text
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import At, Diagnostic, Log
 from ipamc.model.dump import Dump
-from ipamc.model.evidence import Evidence
+from ipamc.model.evidence import Evidence, every_block
 from ipamc.model.node import HOSTNAME, Node
 from ipamc.model.selector.selector import find_keys
 from ipamc.model.without_cilium import with_cilium, without_cilium
@@ -65,7 +65,7 @@ def refresh(
     A node stays in its file, one of `sources`; a new one goes to nodes.yaml. Labels that the inventory has or
     a selector tests stay. `rebuilt`: every node has a new uid.
     """
-    log, dump = Log(), with_kept(dump, cluster.mode, known_of(cluster))
+    log, dump = Log(), _kept(cluster, dump)
     # The inventories with a node that exists, nodes.yaml first, are written. Another file counts only if
     # it is one NodeInventory and nothing else, which would be lost.
     joined = [node.at.path for node in cluster.nodes if node.planned and node.name in dump.nodes_by_name]
@@ -142,7 +142,7 @@ class Changes(Struct, frozen=True, kw_only=True):
 
 def changes(cluster: Cluster, dump: Dump, labels: Sequence[str] = ()) -> Changes:
     """Return the changes by a dump that `refresh` accepts for the inventory. O(n log n)."""
-    wanted, dump = _wanted(cluster, labels), with_kept(dump, cluster.mode, known_of(cluster))
+    wanted, dump = _wanted(cluster, labels), _kept(cluster, dump)
     before = {node.name: node for node in cluster.nodes if not node.planned}
     old, new = Evidence(cluster), _known_blocks(cluster, dump, calico.shown(dump, cluster)[0]).given
 
@@ -186,10 +186,16 @@ def _known_blocks(cluster: Cluster, dump: Dump, given: Mapping[str, Blocks]) -> 
     return KnownBlocks(given=blocks, sizes=sizes, families=cluster.families, silent=silent)
 
 
+def _kept(cluster: Cluster, dump: Dump) -> Dump:
+    """Return a dump in which CiliumNodes show the blocks that the cluster keeps, or that its input shows."""
+    known = ((seen.name, block) for seen in cluster.cilium_nodes for block in every_block(seen))
+    return with_kept(dump, cluster.mode, known)
+
+
 def about_nodes(cluster: Cluster, folder: str, dump: Dump) -> Iterator[Diagnostic]:
     """Yield nodes that leave although no dump ever had them, and nodes that lack a block of one family."""
     every = [family for family in cluster.families if all(family in pool.families for pool in cluster.pools)]
-    dump = with_kept(dump, cluster.mode, known_of(cluster))
+    dump = _kept(cluster, dump)
     given = _known_blocks(cluster, dump, {}).given.items() if cluster.mode.one_block else ()
     shown = [(node, {block.family for block in blocks}) for node, blocks in given if blocks]
     if lacks := [f"{node} (IPv{family})" for node, its in shown for family in every if family not in its]:

@@ -50,3 +50,8 @@ def listing(words: Iterable[str]) -> str:
     if len(every) > WORDS_SHOWN:
         return f"{', '.join(every[:WORDS_SHOWN])} and {len(every) - WORDS_SHOWN} more"
     return " or ".join(filter(None, (", ".join(every[:-1]), *every[-1:])))
+
+
+def ip(families: Iterable[int]) -> str:
+    """List families of addresses: `IPv4 and IPv6`."""
+    return " and ".join(f"IPv{family}" for family in families)

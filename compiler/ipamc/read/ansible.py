@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 from ipamc.model.diagnostics import At, Diagnostic, Log, Place, Refused, Span
 from ipamc.model.limits import MOST_NODES
 from ipamc.model.wording import shown
-from ipamc.read.locate import locate
+from ipamc.read.locate import Texts, locate
 from ipamc.read.node_names import PatternError, names, parse, size
 from ipamc.read.rules import unreadable, wrong_shape
 from ipamc.read.syntax.document import Unreadable
@@ -35,29 +35,30 @@ IS_INVENTORY = re.compile(
     re.MULTILINE,
 ).search
 """Matches where a file begins that is an inventory."""
-Hosts = dict[str, tuple[At, dict[str, str]]]
+Hosts = Mapping[str, tuple[At, Mapping[str, str]]]
 """Hosts by name: their place, and their labels."""
 _Entry = tuple[str, str, str, Any, At]
 """A group, its part, a host, group or variable there, the variables of that host or the value, the place."""
 
 
-def read_inventory(path: str, data: bytes) -> tuple[Hosts, list[Diagnostic]]:
+def read_inventory(path: str, data: bytes) -> tuple[Hosts, Sequence[Diagnostic]]:
     """Return the hosts that are nodes, and the warnings. Raises Refused for what Ansible would not read."""
     log = Log()
     try:
-        text = decode(path, data)
-        if (found := IS_INVENTORY(data)) and found["ini"]:
-            return _nodes(list(_ini(path, text)), log), log.diagnostics
+        text, found = decode(path, data), IS_INVENTORY(data)
         groups = (_groups(each.value, each.at, "") for each in yaml_documents(path, text))
-        return _nodes(list(chain.from_iterable(groups)), log), log.diagnostics
+        entries = _ini(path, text) if found and found["ini"] else chain.from_iterable(groups)
+        hosts = _nodes(list(entries), log)
     except (Refused, Unreadable) as problem:
         raise Refused(locate(problem.diagnostics, {path: data})) from None
+    texts = Texts({path: data}, [at for at, _ in hosts.values()])
+    located = {host: (texts.span(at), labels) for host, (at, labels) in hosts.items()}
+    return located, locate(log.diagnostics, {path: data})
 
 
 def _nodes(entries: Iterable[_Entry], log: Log) -> Hosts:
     hosts, inside = defaultdict[str, dict[str, At]](dict), defaultdict[str, set[str]](set)
-    given = dict[tuple[str, str], dict[str, str]]()
-    """The labels of a group, or of a host."""
+    of_groups, of_hosts = dict[str, dict[str, str]](), dict[str, dict[str, str]]()
     for group, part, name, value, at in entries:
         inside["all"] |= {group} - {"all"}
         if part == "children":
@@ -65,10 +66,9 @@ def _nodes(entries: Iterable[_Entry], log: Log) -> Hosts:
         elif part == "hosts":
             hosts[group] |= (every := dict.fromkeys(_expanded(name, at), at))
             if _LABELS in value:
-                some = _labels(value[_LABELS], at / _LABELS, log)
-                given |= {("", host): some for host in every}
+                of_hosts |= dict.fromkeys(every, _labels(value[_LABELS], at / _LABELS, log))
         elif name == _LABELS:
-            given[group, ""] = _labels(value, at, log)
+            of_groups[group] = _labels(value, at, log)
     depth, level = dict[str, int](), {"all"}
     for number in range(len(inside["all"]) + 1):
         depth |= dict.fromkeys(level, number)
@@ -79,19 +79,17 @@ def _nodes(entries: Iterable[_Entry], log: Log) -> Hosts:
         if part == "children" and (name in level or name not in inside["all"])
     )
 
-    def below(group: str) -> dict[str, At]:
-        todo, seen, found = [group], {group}, dict[str, At]()
-        for name in todo:
-            found |= hosts[name]
-            more = inside[name] - seen - (_OTHERS if name.startswith("k8s") else set())
-            seen |= more
-            todo += sorted(more)
-        return found
-
+    below = dict[str, dict[str, At]]()
+    """The hosts of a group and of the groups inside it."""
+    for group in sorted(depth, key=lambda name: (-depth[name], name)):
+        below[group] = dict(hosts[group])
+        for name in sorted(inside[group] - (_OTHERS if group.startswith("k8s") else set())):
+            below[group] |= below[name]
     labels = dict[str, dict[str, str]]()
-    for group, host in sorted(given, key=lambda key: (not key[0], depth.get(key[0]), key)):
-        labels |= dict.fromkeys(below(group) if group else [host], given[group, host])
-    nodes = {host: at for group in _NODES for host, at in below(group).items()}
+    for group in sorted(of_groups, key=lambda name: (depth[name], name)):
+        labels |= dict.fromkeys(below[group], of_groups[group])
+    labels |= of_hosts
+    nodes = {host: at for group in _NODES for host, at in below.get(group, {}).items()}
     return {host: (at, labels.get(host, {})) for host, at in nodes.items()}
 
 

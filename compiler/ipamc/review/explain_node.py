@@ -22,8 +22,8 @@ from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import Offers, Origin, Reconciled, Want
 from ipamc.model.pool_words import terms, why_only_pins
+from ipamc.model.wording import ip
 from ipamc.place.allocate.allocate import Placement, conflict_text, place
-from ipamc.place.allocate.dual_stack import ip
 from ipamc.place.candidates import assign, shared_pools, unlisted_pools
 from ipamc.place.quarantine import first_day
 from ipamc.place.reconcile.reconcile import reconcile

@@ -21,8 +21,8 @@ from ipamc.model.node import Node
 from ipamc.model.plan import Offer, Want
 from ipamc.model.pool_words import terms, why_only_pins
 from ipamc.model.selector.selector import Selector
+from ipamc.model.wording import ip
 from ipamc.place.allocate.allocate import Placement
-from ipamc.place.allocate.dual_stack import ip
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.occupancy import Occupancy, blocked_ranges
 from ipamc.place.candidates import deciding, rank

@@ -75,12 +75,9 @@ def load_dump(
     return dump, [*found, *more]
 
 
-def load_machines(
-    files: Sequence[str], cluster: str, labels: Sequence[str]
-) -> tuple[list[Machines], dict[str, bytes]]:
-    """Return the machines in tables, in inventories of Ansible and in other files, as objects of a cluster;
-    and the texts of inventories. No file is stdin, which has objects.
-    Raises Refused, OSError, EnvironmentFailure.
+def load_machines(files: Sequence[str], cluster: str, labels: Sequence[str]) -> list[Machines]:
+    """Return the machines in tables, in inventories of Ansible and in other files, as objects of a cluster.
+    No file is stdin, which has objects. Raises Refused, OSError, EnvironmentFailure.
     """
     from ipamc.importing.machines import COLUMNS, SUFFIXES, of_inventory, of_objects, of_table
     from ipamc.read.ansible import IS_INVENTORY
@@ -90,12 +87,11 @@ def load_machines(
     found = [of_table(load_table(path, COLUMNS, others=True)) for path in tables]
     others = [path for path in files or (STDIN,) if path not in tables]
     named = [path for path in others if Path(path).is_file() and IS_INVENTORY(_start(path, _CHUNK)[1])]
-    texts = dict(map(_text, named))
-    found += [of_inventory(path, data) for path, data in texts.items()]
-    if objects := [path for path in others if path not in texts]:
+    found += [of_inventory(*_text(path)) for path in named]
+    if objects := [path for path in others if path not in named]:
         machines = read_machines(_sources(objects, COMMAND))
         found.append(of_objects(*machines, objects[0], cluster, labels))
-    return found, texts
+    return found
 
 
 def _text(path: str) -> tuple[str, bytes]:

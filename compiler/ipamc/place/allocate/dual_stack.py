@@ -39,8 +39,3 @@ def less(families: Families, some: Families) -> Families:
 def has_no(families: Families) -> str:
     """Return why a pool gives none of these families, as a predicate."""
     return f"has no {' or '.join(f'IPv{family}' for family in families)}"
-
-
-def ip(families: Iterable[int]) -> str:
-    """List families: `IPv4 and IPv6`."""
-    return " and ".join(f"IPv{family}" for family in families)

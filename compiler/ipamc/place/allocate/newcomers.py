@@ -13,8 +13,9 @@ from ipamc.model.cluster import Pool
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Demand, Offer, Origin, Want
 from ipamc.model.pool_words import why_only_pins
+from ipamc.model.wording import ip
 from ipamc.place.allocate import shortage
-from ipamc.place.allocate.dual_stack import Families, asked_of, has_no, ip, less, together
+from ipamc.place.allocate.dual_stack import Families, asked_of, has_no, less, together
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.occupancy import Occupancy
 

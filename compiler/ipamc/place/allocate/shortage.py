@@ -20,7 +20,7 @@ from ipamc.model.lock import Line, Lock
 from ipamc.model.node import Node
 from ipamc.model.plan import Offer
 from ipamc.model.pool_words import block_size, more_room, range_for, terms
-from ipamc.place.allocate.dual_stack import ip
+from ipamc.model.wording import ip
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.occupancy import Occupancy, Reuse
 from ipamc.place.quarantine import first_day

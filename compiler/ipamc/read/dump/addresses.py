@@ -78,12 +78,12 @@ class Addresses:
             for text, (file, line) in places.items():
                 at = Span(file, line, 1, 1) if line else Span(file)
                 for part in _BETWEEN.split(_FROM_TO.sub("-", text)):
-                    if blocks := tuple(_blocks(part)):
+                    if blocks := tuple(blocks_in(part)):
                         client = owner in OF_OTHERS.values() and blocks[0].prefix < BITS[blocks[0].family]
                         yield Scalar(kind, "" if client else owner, at, part, blocks)
 
 
-def _blocks(text: str) -> Iterator[Block]:
+def blocks_in(text: str) -> Iterator[Block]:
     """Yield the addresses that a text has as a whole, as aligned blocks; a CIDR loses its host bits."""
     first, dash, last = text.partition("-")
     try:

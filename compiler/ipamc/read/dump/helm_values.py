@@ -65,18 +65,18 @@ def with_values(dump: Dump, path: str, data: bytes) -> tuple[Dump, tuple[Diagnos
         at, root = _root(path, data)
         config, given = _config(at, root, log)
         pools = dump.pools or tuple(_pools(at, root))
-        for key, problem in odd_values({key: config[key] for key in given}):
-            log.add([unreadable(given[key], f"the value for {key}", [problem])])
+        odd = odd_values({key: config[key] for key in given})
+        log.add(unreadable(given[key], f"the value for {key}", [problem]) for key, problem in odd)
         if there := dump.other("ConfigMap", CONFIG):
             runs = {"cni-chaining-mode": "none", **texts_of(value_at(there, "data"))}
             differ = [key for key in given if not same_value(config[key], runs.get(key, "false"))]
             log.add(other_value(given[key], there.at, key, config[key], runs.get(key)) for key in differ)
-            return replace(dump, pools=pools), locate(log.diagnostics, {path: data})
     except (Refused, Unreadable) as problem:
         raise Refused(locate(problem.diagnostics, {path: data})) from None
     made = {"metadata": {"annotations": {HELM: "cilium"}}, "data": config}
     new = SeenObject(name=CONFIG, file=path, api_version="v1", kind="ConfigMap", value=made)
-    others = tuple(sorted((*dump.others, new), key=attrgetter("kind", "namespace", "name")))
+    every = sorted((*dump.others, new), key=attrgetter("kind", "namespace", "name"))
+    others = dump.others if there else tuple(every)
     return replace(dump, others=others, pools=pools), locate(log.diagnostics, {path: data})
 
 

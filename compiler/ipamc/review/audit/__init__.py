@@ -194,13 +194,35 @@ CHECKS: tuple[Check, ...] = (
 """The rules in order: each cause comes before its consequences."""
 
 
-def audit(context: Context) -> Iterator[Diagnostic]:
+ALONE: Mapping[str, tuple[Check, ...]] = {
+    "": (nodes.one_address_twice, blocks.without_pod),
+    "calico": (blocks.two_nodes_one_block, blocks.address_of_a_node, nodes.one_address_twice),
+    "cilium": (
+        not_in_the_dump,
+        programs.masquerades_one_range,
+        programs.routes_to_no_block,
+        nodes.ghost_nodes,
+        blocks.two_nodes_one_block,
+        blocks.address_of_a_node,
+        blocks.wrong_routes,
+        nodes.waiting,
+        nodes.without_node,
+        blocks.block_of_no_pool,
+        blocks.former_router,
+        nodes.pods_outside,
+        nodes.one_address_twice,
+        nodes.without_endpoint,
+        nodes.endpoint_differs,
+        blocks.without_pod,
+        programs.operator_errors,
+        blocks.unread_pod_cidrs,
+    ),
+}
+"""The rules that need no git, in order, by the program that gives nodes their blocks; "": none does."""
+
+
+def audit(context: Context, checks: Iterable[Check] = CHECKS) -> Iterator[Diagnostic]:
     """Yield the findings about a cluster. Linear in the objects of the dump, except for sorting blocks."""
-    return through(context, CHECKS)
-
-
-def through(context: Context, checks: Iterable[Check]) -> Iterator[Diagnostic]:
-    """Yield the findings of some rules, in their order."""
     suppressed = Suppressed()
     for check in checks:
         for item in list(check(context, suppressed)):

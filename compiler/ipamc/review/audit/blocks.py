@@ -1,4 +1,7 @@
-"""Rules about the blocks that nodes have in the cluster: against each other, the lock, pools and routes."""
+"""Rules about the blocks that nodes have in the cluster: against each other, the lock, pools and routes.
+
+And about addresses in them that an endpoint holds without a pod.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,14 @@ from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can
 from ipamc.model.cilium.versions import text as version_text
 from ipamc.model.cluster import Cluster, Mode
-from ipamc.model.diagnostics import Related, and_others, count, error, names, note, warning
+from ipamc.model.diagnostics import Related, and_others, count, error, names, note, several, warning
 from ipamc.model.evidence import every_block
 from ipamc.model.limits import MOST_PLACES
 from ipamc.model.lock import State
 from ipamc.model.node import CiliumNode, Node
 from ipamc.model.ownership import Ownership, ShownBlocks
 from ipamc.model.plan import ShownBlock
-from ipamc.review.audit.context import Cause, Context, Fact, Make, Result, Suppressed, texts
+from ipamc.review.audit.context import ENDPOINT, POD, Cause, Context, Fact, Make, Result, Suppressed, texts
 from ipamc.review.live.objects import CILIUM_NODE, NODE, POOL
 
 _LINK_LOCAL = tuple(parse_block(text, pods=False) for text in ("169.254.0.0/16", "fe80::/10"))
@@ -342,3 +345,19 @@ def _cut_off(context: Context, node: Node) -> bool:
 def _around(context: Context, node: str, router: Block) -> tuple[Block, ...]:
     """Return the present and former blocks of a node in the lock that contain an address."""
     return tuple([line.block for line in context.lines(node) if line.block.contains(router)])
+
+
+def without_pod(context: Context, _: Suppressed) -> Iterator[Result]:
+    """IPC0964: each CiliumEndpoint has a pod."""
+    dump = context.dump
+    if not {ENDPOINT, POD} <= dump.kinds:
+        return
+    pods = {(pod.namespace, pod.name) for pod in dump.pods if not pod.has_ended}
+    left = [each for each in dump.endpoints if each.addresses and (each.namespace, each.name) not in pods]
+    if left:
+        first = left[0]
+        which = [f"{each.namespace}/{each.name} ({address_text(*each.addresses[0])})" for each in left]
+        text = several(which, "CiliumEndpoint", "without a pod, which holds an address")
+        also = [Related(each.at, name) for each, name in zip(left, which[:MOST_PLACES], strict=False)][1:]
+        way_out = f"if it is still there: kubectl -n {first.namespace} delete ciliumendpoint {first.name}"
+        yield Result(warning("IPC0964", first.at, text, also=also, help=way_out))

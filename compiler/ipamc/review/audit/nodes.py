@@ -18,7 +18,7 @@ from ipamc.model.dump import SeenEndpoint, SeenPod
 from ipamc.model.limits import MOST_PLACES
 from ipamc.model.lock import Line, State
 from ipamc.model.ownership import Ownership
-from ipamc.place.allocate.dual_stack import ip
+from ipamc.model.wording import ip
 from ipamc.review.audit.context import (
     CALICO,
     ENDPOINT,

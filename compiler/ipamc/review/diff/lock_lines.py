@@ -1,4 +1,4 @@
-"""Compares the lines of two locks for a plan: the law's verdicts, origins of new blocks, misplaced lines.
+"""Compares the lines of two locks for a plan: verdicts, origins of new blocks, misplaced lines, numbers.
 
 A compile records its own decisions (`Plan.origins`). The origin of a block that is new since the base only is
 derived from the lines, the pins and the inventory, for people: it decides nothing. A block that the inventory
@@ -26,7 +26,6 @@ from ipamc.model.lock import Key, Line, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import Origin, Plan, Want
 from ipamc.model.pool_words import terms
-from ipamc.review.diff.plan_counts import Counts, count_nodes
 
 
 class AddedBlock(Struct, frozen=True, kw_only=True):
@@ -54,6 +53,20 @@ class Renumber(Struct, frozen=True, kw_only=True):
     why: str
     moves: bool = False
     """The renumber is completed in the lock, but the node runs and no object shows its new blocks yet."""
+
+
+class Counts(Struct, frozen=True, kw_only=True):
+    """Numbers of nodes."""
+
+    renumbered: int = 0  # their blocks change, now or later
+    added: int = 0  # nodes with a new block that are neither renumbered nor renamed
+    left: int = 0
+    """They held a block at the base and hold none now; not renamed nodes or those whose line vanished."""
+    vanished: int = 0
+    unchanged: int = 0  # they hold the same blocks as at the base
+    renamed: int = 0  # they have the blocks of a node of another name
+    followed: int = 0  # they lost blocks where their address, or Cilium's operator, decides
+    released: int = 0  # they lost blocks in quarantine before it was over
 
 
 class LineChanges(Struct, frozen=True, kw_only=True):
@@ -147,7 +160,7 @@ def compare_lines(
         completed=tuple(comparison.completed()),
         changes_hands=change.changes_hands or bool(change.moving),
     )
-    return replace(found, counts=count_nodes(found, change, plan))
+    return replace(found, counts=_counted(found, change, plan))
 
 
 class _Comparison:
@@ -347,3 +360,25 @@ def _move(cluster: Scheme, lines: list[Line], movable: Collection[Line], whole: 
     more = f" and {len(scopes) - NAMES_SHOWN:,} more" if len(scopes) > NAMES_SHOWN else ""
     flags = " ".join(f"--renumber {scope}" for scope in scopes[:NAMES_SHOWN])
     return f"ipamc lock {cluster.name} {flags}{more}"
+
+
+def _counted(lines: LineChanges, change: LockChange, plan: Plan) -> Counts:
+    """Count the nodes of a plan by what becomes of them."""
+    present, renamed = set(plan.held), {each.line.node for each in lines.of(Verdict.RENAMED)}
+    new = {block.line.node for block in lines.added} - change.moving - renamed
+    vanished = {each.line.node for each in lines.vanished}
+    lost = {each.lost.node for each in change.lines if each.lost and each.verdict is not Verdict.RENAMED}
+    followed, released = (
+        {each.before.node for each in lines.of(verdict) if each.before}
+        for verdict in (Verdict.FOLLOWED, Verdict.ENDED_EARLY)
+    )
+    return Counts(
+        renumbered=len(change.moving),
+        renamed=len(renamed),
+        followed=len(followed),
+        released=len(released - vanished),
+        added=len(new),
+        left=len(lost - present - vanished),
+        vanished=len(vanished),
+        unchanged=len(present - change.moving - new - renamed),
+    )
