@@ -193,6 +193,14 @@ def compile_cluster(inputs: Inputs) -> Compilation:
     return Compilation(files=files, lock=dumps(plan.lock), plan=plan, diagnostics=found, index=index)
 
 
+def plan_edit(cluster: Cluster, lock: Lock, inputs: Inputs) -> Plan:
+    """Plan a cluster as an edit leaves it, by every rule up to the plan; render nothing. Raises Refused."""
+    log = Log()
+    with _located(inputs):
+        log.add(check(cluster))
+        return _plan(cluster, lock, inputs, inputs.before, log)
+
+
 def compile_space(space: AddressSpace, lock: Lock, inputs: Inputs, log: Log) -> Compilation:
     """Run the stages from an address space as read to its index. Raises Refused."""
     plan = _plan_space(space, lock, inputs, log)
