@@ -17,6 +17,7 @@ from ipamc.check.pools import check_ranges
 from ipamc.check.published import check_adopt, check_mode_change, check_published, check_waiting
 from ipamc.check.published_ranges import check_published_ranges
 from ipamc.check.selection import check_selection, with_cilium_alone
+from ipamc.lock.consent import with_selected
 from ipamc.lock.file import dumps, load, mode_of
 from ipamc.model.assertion import Assertion
 from ipamc.model.cilium.versions import taken_for
@@ -241,7 +242,7 @@ def run_tests_only(inputs: Inputs) -> TestRun:
 
 def _plan(cluster: Cluster, lock: Lock, inputs: Inputs, before: Rendered, log: Log) -> Plan:
     """Run the stages up to a plan that may be rendered. `before` remembers the files that it has read."""
-    consent, today = inputs.consent, inputs.today
+    consent, today = with_selected(cluster, inputs.consent), inputs.today
     cluster = _with_shared_tests(cluster, inputs, log)
     log.add(check_mode_change(cluster, lock, inputs.lock, before))
     # Node -> its pools in order, with sizes.
@@ -273,7 +274,7 @@ def _plan(cluster: Cluster, lock: Lock, inputs: Inputs, before: Rendered, log: L
 
 def _plan_space(space: AddressSpace, lock: Lock, inputs: Inputs, log: Log) -> Plan:
     """Run the stages up to the ranges that an address space gives."""
-    consent, today = inputs.consent, inputs.today
+    consent, today = with_selected(space, inputs.consent), inputs.today
     space = _with_shared_tests(space, inputs, log)
     # Pools of clusters are its nodes.
     log.add(address_space.check_members(space, inputs.surveyed))

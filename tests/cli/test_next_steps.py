@@ -555,6 +555,40 @@ def test_what_to_run_after_a_renumber(stand: Stand) -> None:
     assert "ipamc runbook lab has all steps" in told
 
 
+def test_a_rack_is_renumbered_by_its_label(stand: Stand) -> None:
+    """A plan names more nodes than a line has by a selector, and what it prints can be typed."""
+    racks = "".join(f"- {{name: w-{i:02}, labels: {{rack: r{i % 2}, row: x}}}}\n" for i in range(48))
+    stand.write("nodes.yaml", NODES.split("- ", maxsplit=1)[0] + racks)
+    stand.run("ipamc compile")
+    stand.commit()
+    pool = POOLS.replace("name: p", "name: r1").replace("10.244", "10.245")
+    spec = pool.replace("spec:", "spec:\n  priority: 5\n  nodeSelector: {matchLabels: {rack: r1}}")
+    stand.write("ippools.yaml", f"{POOLS}---\n{spec}")
+    stand.run("ipamc compile")
+    said = stand.run("ipamc plan --output markdown")
+    assert "**24 misplaced**" in said
+    command = found(r"to move them: (ipamc lock lab --renumber \"[^\"]+\")", stand.run("ipamc plan"))
+    assert command == "ipamc lock lab --renumber \"rack == 'r1'\""
+    assert "24 renumbered" in stand.run(command)
+    refused = stand.run("ipamc lock lab --renumber \"rack = 'r1'\"", 64)
+    assert 'write rack == "r1"' in refused
+    assert "has(rok) matches no held line" in stand.run("ipamc lock lab --renumber 'has(rok)'", 1)
+
+
+def test_what_to_run_is_for_the_nodes_that_were_named(stand: Stand) -> None:
+    with (stand.lab / "nodes.yaml").open("a") as file:
+        file.write("- {name: n3, planned: true}\n")
+    stand.run("ipamc compile")
+    stand.run("ipamc lock lab --renumber n1")
+    said = stand.run("ipamc lock lab --renumber n2")
+    assert "then for n2:" in said
+    assert "n1" not in said
+    said = stand.run("ipamc lock lab --renumber n3")
+    assert "nothing to settle: n3 (10.244." in said
+    assert "drain" not in said
+    stand.run(found("next: (ipamc compile lab)", said))
+
+
 @pytest.mark.parametrize("folder", ["clusters/lab", "else/lab"])
 def test_what_to_run_after_a_check_that_failed(stand: Stand, folder: str) -> None:
     stand.run(f"mkdir -p else; mv clusters/lab {folder}" if folder != "clusters/lab" else "true")

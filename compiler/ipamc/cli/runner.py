@@ -159,7 +159,7 @@ def _next_steps(task: ClusterRun, plan: Plan) -> tuple[str, ...]:
     if consent.renumber and not task.check:
         from ipamc.review.runbook.sentences import after_renumber
 
-        steps += after_renumber(plan, disk.assets("templates/runbooks"))
+        steps += after_renumber(plan, consent, disk.assets("templates/runbooks"))
     return steps
 
 
