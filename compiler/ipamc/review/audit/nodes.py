@@ -74,7 +74,10 @@ def created_again(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     also = [Related(node.at, f"{node.name} with the old uid") for node, _ in again[:MOST_PLACES]]
     causes = [Cause(f"{NODE} {name}", Fact.CREATED_AGAIN) for name in nodes]
     causes += [_no_block(context, name) for name in waits if make is error]
-    yield Result(make("IPC0921", there.at, text, also=also, help=context.refresh_and_apply), causes)
+    way_out = context.refresh_and_apply
+    if make is error and context.cluster.patch_nodes == "none":  # a compile changes nothing that is applied
+        way_out = f"{context.apply} --repair; and for the uid: {context.refresh}"
+    yield Result(make("IPC0921", there.at, text, also=also, help=way_out), causes)
 
 
 def _no_block(context: Context, node: str) -> Cause:
