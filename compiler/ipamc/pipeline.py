@@ -60,6 +60,7 @@ class Inputs(Struct, frozen=True, kw_only=True):
     lock_path: str
     lock: bytes | None  # None: there is no lock file
     rendered: bool = False  # there is a `rendered/` beside the lock
+    lost: bool = False  # there is no lock, the last commit has one, and nobody removed it by git
     published: Mapping[str, bytes] = field(default_factory=dict)
     """Files of `rendered/` that show which blocks may be in use, by path below it: see `is_looked_at`."""
     schemas: Mapping[str, str] = field(default_factory=dict)
@@ -149,7 +150,9 @@ def _load(inputs: Inputs, log: Log, *, tests: bool) -> tuple[AddressSpace | Clus
         cluster = taken_for(cluster, inputs.assume)
     # What earlier compiles promised.
     phase("reading the lock")
-    lock, found = load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered)
+    known = inputs.lock_path, cluster, inputs.consent
+    lost = inputs.lost and not inputs.dumped
+    lock, found = load(inputs.lock, *known, rendered=inputs.rendered, committed=lost)
     if isinstance(cluster, Cluster):
         # Nodes as kubectl prints them: without Cilium they get no block.
         cluster = log.keep(with_cilium_alone(cluster, lock))

@@ -108,6 +108,21 @@ def test_no_cluster_beside_inputs(stand: Stand, gone: tuple[str, ...], written: 
     assert "has a Cluster, pools and nodes already, which stay as they are" in stand.run("ipamc init lab")
 
 
+@pytest.mark.parametrize("gone", ["cluster.yaml", "ipam.lock", "ipam.lock clusters/lab/rendered"])
+def test_what_the_last_commit_has_is_taken_from_there(stand: Stand, gone: str) -> None:
+    """Without it every node would be a newcomer."""
+    stand.run("ipamc compile")
+    lock = (stand.lab / "ipam.lock").read_text()
+    stand.commit()
+    stand.change("nodes.yaml", "{name: n1, labels: {rack: a}}", "{name: n9}")  # n2 would get its block
+    stand.run(f"rm -r clusters/lab/{gone}")
+    stand.run(found(r"(git checkout HEAD -- \S+\w)", stand.run("ipamc compile lab", 1)))
+    assert "1 block added" in stand.run("ipamc compile lab")
+    assert set(re.findall(".*n2.*", lock)) <= set((stand.lab / "ipam.lock").read_text().split("\n"))
+    stand.run("git rm -r -q clusters/lab/ipam.lock clusters/lab/rendered -f")
+    assert "2 blocks added" in stand.run("ipamc compile lab")
+
+
 def test_no_cluster_beside_a_dump_and_a_lock_of_another_mode(stand: Stand) -> None:
     """Nodes of a dump are nodes, pools of IPv6 alone make a cluster of IPv6, and a lock knows its mode."""
     stand.change("cluster.yaml", "mode: cluster-pool}", "mode: multi-pool}\n  ipFamilies: [IPv6]")
