@@ -121,6 +121,14 @@ def test_waves(split: Split, expected: list[tuple[str, tuple[str, ...]]]) -> Non
 # A renumber.
 
 
+def test_nodes_of_the_control_plane_move_last_and_one_by_one() -> None:
+    role = {"node-role.kubernetes.io/control-plane": ""}
+    nodes = [node(name, role if name in NAMES[:2] else {}) for name in NAMES]
+    cluster = plan("cluster-pool", [pool("default", "10.0.0.0/16")], HELD, nodes=nodes).cluster
+    found = [names for _, names in waves(cluster, set(NAMES), Split(size=3))]
+    assert found == [NAMES[2:5], NAMES[5:], NAMES[:1], NAMES[1:2]]
+
+
 def test_all_targets_are_reserved_before_the_first_node_moves() -> None:
     first, moves, last = ask("renumber", made()).phases
     (reserve,) = (
