@@ -108,6 +108,22 @@ def test_no_cluster_beside_inputs(stand: Stand, gone: tuple[str, ...], written: 
     assert "has a Cluster, pools and nodes already, which stay as they are" in stand.run("ipamc init lab")
 
 
+def test_a_node_under_a_new_name_keeps_its_block_by_the_printed_command(stand: Stand) -> None:
+    stand.run("ipamc compile")
+    block = found(r'("10[^"]+","pool":"p"),"node":"n1"', (stand.lab / "ipam.lock").read_text())
+    stand.change("nodes.yaml", "name: n1", "name: n1.example.org")
+    assert "with a new name" not in stand.run("ipamc compile")  # the lock is in no commit
+    stand.run("rm -r clusters/lab/ipam.lock clusters/lab/rendered")
+    stand.change("nodes.yaml", "name: n1.example.org", "name: n1")
+    stand.run("ipamc compile")
+    stand.commit()
+    stand.change("nodes.yaml", "name: n1", "name: n1.example.org")
+    said = stand.run("ipamc compile")
+    stand.run(found(r"with a new name: (git checkout HEAD -- .*)", said))
+    assert f'{block},"node":"n1.example.org"' in (stand.lab / "ipam.lock").read_text()
+    assert "0 blocks added" in stand.run("ipamc compile")
+
+
 @pytest.mark.parametrize("gone", ["cluster.yaml", "ipam.lock", "ipam.lock clusters/lab/rendered"])
 def test_what_the_last_commit_has_is_taken_from_there(stand: Stand, gone: str) -> None:
     """Without it every node would be a newcomer."""

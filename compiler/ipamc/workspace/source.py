@@ -312,6 +312,11 @@ def _lost_cluster(folder: str, sources: Mapping[str, bytes]) -> Iterator[Diagnos
             yield no_cluster(Span(folder), name_of(folder), folder, "Cluster", path)
 
 
+def is_committed(folder: str, lock: bytes | None) -> bool:
+    """Return whether the last commit has this text of a cluster's lock."""
+    return lock is not None and _committed(folder, [disk.LOCK]).get(disk.LOCK) == lock
+
+
 def _is_deleted(folder: str, name: str) -> bool:
     """Return whether the last commit has a missing file of a folder, and no `git rm` took it away."""
     from ipamc.workspace import git
