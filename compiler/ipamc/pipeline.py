@@ -17,6 +17,7 @@ from ipamc.check.pools import check_ranges
 from ipamc.check.published import check_adopt, check_mode_change, check_published, check_waiting
 from ipamc.check.published_ranges import check_published_ranges
 from ipamc.check.selection import check_selection, with_cilium_alone
+from ipamc.lock.consent import with_selected
 from ipamc.lock.file import dumps, load, mode_of
 from ipamc.model.assertion import Assertion
 from ipamc.model.cilium.versions import taken_for
@@ -59,6 +60,7 @@ class Inputs(Struct, frozen=True, kw_only=True):
     lock_path: str
     lock: bytes | None  # None: there is no lock file
     rendered: bool = False  # there is a `rendered/` beside the lock
+    lost: bool = False  # there is no lock, the last commit has one, and nobody removed it by git
     published: Mapping[str, bytes] = field(default_factory=dict)
     """Files of `rendered/` that show which blocks may be in use, by path below it: see `is_looked_at`."""
     schemas: Mapping[str, str] = field(default_factory=dict)
@@ -148,7 +150,9 @@ def _load(inputs: Inputs, log: Log, *, tests: bool) -> tuple[AddressSpace | Clus
         cluster = taken_for(cluster, inputs.assume)
     # What earlier compiles promised.
     phase("reading the lock")
-    lock, found = load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered)
+    known = inputs.lock_path, cluster, inputs.consent
+    lost = inputs.lost and not inputs.dumped
+    lock, found = load(inputs.lock, *known, rendered=inputs.rendered, committed=lost)
     if isinstance(cluster, Cluster):
         # Nodes as kubectl prints them: without Cilium they get no block.
         cluster = log.keep(with_cilium_alone(cluster, lock))
@@ -193,6 +197,14 @@ def compile_cluster(inputs: Inputs) -> Compilation:
     return Compilation(files=files, lock=dumps(plan.lock), plan=plan, diagnostics=found, index=index)
 
 
+def plan_edit(cluster: Cluster, lock: Lock, inputs: Inputs) -> Plan:
+    """Plan a cluster as an edit leaves it, by every rule up to the plan; render nothing. Raises Refused."""
+    log = Log()
+    with _located(inputs):
+        log.add(check(cluster))
+        return _plan(cluster, lock, inputs, inputs.before, log)
+
+
 def compile_space(space: AddressSpace, lock: Lock, inputs: Inputs, log: Log) -> Compilation:
     """Run the stages from an address space as read to its index. Raises Refused."""
     plan = _plan_space(space, lock, inputs, log)
@@ -233,7 +245,7 @@ def run_tests_only(inputs: Inputs) -> TestRun:
 
 def _plan(cluster: Cluster, lock: Lock, inputs: Inputs, before: Rendered, log: Log) -> Plan:
     """Run the stages up to a plan that may be rendered. `before` remembers the files that it has read."""
-    consent, today = inputs.consent, inputs.today
+    consent, today = with_selected(cluster, inputs.consent), inputs.today
     cluster = _with_shared_tests(cluster, inputs, log)
     log.add(check_mode_change(cluster, lock, inputs.lock, before))
     # Node -> its pools in order, with sizes.
@@ -267,7 +279,7 @@ def _plan(cluster: Cluster, lock: Lock, inputs: Inputs, before: Rendered, log: L
 
 def _plan_space(space: AddressSpace, lock: Lock, inputs: Inputs, log: Log) -> Plan:
     """Run the stages up to the ranges that an address space gives."""
-    consent, today = inputs.consent, inputs.today
+    consent, today = with_selected(space, inputs.consent), inputs.today
     space = _with_shared_tests(space, inputs, log)
     # Pools of clusters are its nodes.
     log.add(address_space.check_members(space, inputs.surveyed))

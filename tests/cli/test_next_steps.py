@@ -108,6 +108,37 @@ def test_no_cluster_beside_inputs(stand: Stand, gone: tuple[str, ...], written: 
     assert "has a Cluster, pools and nodes already, which stay as they are" in stand.run("ipamc init lab")
 
 
+def test_a_node_under_a_new_name_keeps_its_block_by_the_printed_command(stand: Stand) -> None:
+    stand.run("ipamc compile")
+    block = found(r'("10[^"]+","pool":"p"),"node":"n1"', (stand.lab / "ipam.lock").read_text())
+    stand.change("nodes.yaml", "name: n1", "name: n1.example.org")
+    assert "with a new name" not in stand.run("ipamc compile")  # the lock is in no commit
+    stand.run("rm -r clusters/lab/ipam.lock clusters/lab/rendered")
+    stand.change("nodes.yaml", "name: n1.example.org", "name: n1")
+    stand.run("ipamc compile")
+    stand.commit()
+    stand.change("nodes.yaml", "name: n1", "name: n1.example.org")
+    said = stand.run("ipamc compile")
+    stand.run(found(r"with a new name: (git checkout HEAD -- .*)", said))
+    assert f'{block},"node":"n1.example.org"' in (stand.lab / "ipam.lock").read_text()
+    assert "0 blocks added" in stand.run("ipamc compile")
+
+
+@pytest.mark.parametrize("gone", ["cluster.yaml", "ipam.lock", "ipam.lock clusters/lab/rendered"])
+def test_what_the_last_commit_has_is_taken_from_there(stand: Stand, gone: str) -> None:
+    """Without it every node would be a newcomer."""
+    stand.run("ipamc compile")
+    lock = (stand.lab / "ipam.lock").read_text()
+    stand.commit()
+    stand.change("nodes.yaml", "{name: n1, labels: {rack: a}}", "{name: n9}")  # n2 would get its block
+    stand.run(f"rm -r clusters/lab/{gone}")
+    stand.run(found(r"(git checkout HEAD -- \S+\w)", stand.run("ipamc compile lab", 1)))
+    assert "1 block added" in stand.run("ipamc compile lab")
+    assert set(re.findall(".*n2.*", lock)) <= set((stand.lab / "ipam.lock").read_text().split("\n"))
+    stand.run("git rm -r -q clusters/lab/ipam.lock clusters/lab/rendered -f")
+    assert "2 blocks added" in stand.run("ipamc compile lab")
+
+
 def test_no_cluster_beside_a_dump_and_a_lock_of_another_mode(stand: Stand) -> None:
     """Nodes of a dump are nodes, pools of IPv6 alone make a cluster of IPv6, and a lock knows its mode."""
     stand.change("cluster.yaml", "mode: cluster-pool}", "mode: multi-pool}\n  ipFamilies: [IPv6]")
@@ -553,6 +584,40 @@ def test_what_to_run_after_a_renumber(stand: Stand) -> None:
     told = stand.run(found(r"2\. (ipamc lock lab --settle n1)", told))
     assert "1 renumbered" in told
     assert "ipamc runbook lab has all steps" in told
+
+
+def test_a_rack_is_renumbered_by_its_label(stand: Stand) -> None:
+    """A plan names more nodes than a line has by a selector, and what it prints can be typed."""
+    racks = "".join(f"- {{name: w-{i:02}, labels: {{rack: r{i % 2}, row: x}}}}\n" for i in range(48))
+    stand.write("nodes.yaml", NODES.split("- ", maxsplit=1)[0] + racks)
+    stand.run("ipamc compile")
+    stand.commit()
+    pool = POOLS.replace("name: p", "name: r1").replace("10.244", "10.245")
+    spec = pool.replace("spec:", "spec:\n  priority: 5\n  nodeSelector: {matchLabels: {rack: r1}}")
+    stand.write("ippools.yaml", f"{POOLS}---\n{spec}")
+    stand.run("ipamc compile")
+    said = stand.run("ipamc plan --output markdown")
+    assert "**24 misplaced**" in said
+    command = found(r"to move them: (ipamc lock lab --renumber \"[^\"]+\")", stand.run("ipamc plan"))
+    assert command == "ipamc lock lab --renumber \"rack == 'r1'\""
+    assert "24 renumbered" in stand.run(command)
+    refused = stand.run("ipamc lock lab --renumber \"rack = 'r1'\"", 64)
+    assert 'write rack == "r1"' in refused
+    assert "has(rok) matches no held line" in stand.run("ipamc lock lab --renumber 'has(rok)'", 1)
+
+
+def test_what_to_run_is_for_the_nodes_that_were_named(stand: Stand) -> None:
+    with (stand.lab / "nodes.yaml").open("a") as file:
+        file.write("- {name: n3, planned: true}\n")
+    stand.run("ipamc compile")
+    stand.run("ipamc lock lab --renumber n1")
+    said = stand.run("ipamc lock lab --renumber n2")
+    assert "then for n2:" in said
+    assert "n1" not in said
+    said = stand.run("ipamc lock lab --renumber n3")
+    assert "nothing to settle: n3 (10.244." in said
+    assert "drain" not in said
+    stand.run(found("next: (ipamc compile lab)", said))
 
 
 @pytest.mark.parametrize("folder", ["clusters/lab", "else/lab"])

@@ -251,8 +251,7 @@ def test_a_revert_of_a_published_range_is_refused(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It takes `rendered/` back as well, so a compile of the result is content; but the operator may have given blocks of the range to nodes since."""
-    (repository / "clusters/blue/ipam.lock").unlink()
-    shutil.rmtree(repository / "clusters/blue/rendered")
+    git("rm", "-rq", "clusters/blue/ipam.lock", "clusters/blue/rendered")
     (repository / "clusters/blue/cluster.yaml").write_text(SHARED)
     assert main(["compile", "blue"]) == 0
     commit()

@@ -164,8 +164,7 @@ def test_a_block_of_a_running_node_that_went_into_quarantine_long_ago(day: str) 
 
 def test_two_nodes_show_the_blocks_of_each_other(capsys: pytest.CaptureFixture[str]) -> None:
     replaced(FOLDER / "cluster.yaml", ("mode: cluster-pool", "mode: multi-pool, pinning: pool"))
-    (FOLDER / "ipam.lock").unlink()
-    subprocess.run(["rm", "-r", "clusters/lab/rendered"], check=True)
+    git("rm", "-rq", "clusters/lab/ipam.lock", "clusters/lab/rendered")
     commit()
     seen = SEEN % ("n0", "10.1.0.64/26") + SEEN % ("n1", "10.1.0.0/26")
     with (FOLDER / "nodes.yaml").open("a") as file:

@@ -232,6 +232,27 @@ def test_a_change_without_room_is_a_finding_with_its_place(
     assert "clusters/lab/" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (("--change", "mode", "--to", "multi-pool"), "IPC0522"),
+        (("--change", "new-range", "--pool", "default", "--to", "10.1.0.0/24"), "IPC0207"),
+    ],
+)
+def test_what_a_compile_would_refuse_in_the_end_is_refused_before_the_first_step(
+    lab: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], code: str
+) -> None:
+    edit(lab / "cluster.yaml", 'version: "1.18"', 'version: "1.16", routingMode: tunnel')
+    other = POOLS.replace("default", "other").replace("10.0.0.0/24", "10.1.0.0/24")
+    (lab / "ippools.yaml").write_text(f"{POOLS}---\n{other}")
+    assert main(["compile", "lab"]) == 0
+    capsys.readouterr()
+    assert main(["runbook", "lab", *options]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert f"error[{code}]" in said.err
+
+
 def test_every_change_that_may_be_asked_for_has_a_planner() -> None:
     schema = json.loads(disk.assets("schemas")["runbook.output.json"])
     assert tuple(PLANNERS) == CHANGES

@@ -122,7 +122,8 @@ def test_names_that_are_taken_are_not_made_up() -> None:
         ("-rack=c", "no node of lab has rack=c"),
         ("-rack=a,zone=z9", "no node of lab has rack=a,zone=z9"),
         ("-node what", "lab has no node 'what' in its inventory"),
-        ("+2 like n33", "lab has no node 'n33' in its inventory; did you mean 'n3'?"),
+        ("+2 like nn3", "lab has no node 'nn3' in its inventory; did you mean 'n3'?"),
+        ("+2 like n33", "lab has no node 'n33' in its inventory"),
         (f"+{LARGEST_CLUSTER}", "200,000 nodes come in all; 100,000 is the limit"),
     ],
 )

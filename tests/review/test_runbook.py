@@ -20,10 +20,12 @@ from msgspec.structs import replace
 
 from ipamc.model.admission import Admission
 from ipamc.model.cidr import parse_block
+from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import State
 from ipamc.model.plan import Plan
+from ipamc.pipeline import Inputs
 from ipamc.report.runbook import groups, to_json, to_markdown, written
-from ipamc.review.runbook.request import Impossible, Request, Unclear, requested
+from ipamc.review.runbook.request import Request, Unclear, requested
 from ipamc.review.runbook.site import Site
 from ipamc.review.runbook.steps import Runbook, Split, Step, Where, waves
 from ipamc.review.runbook.steps import runbook as of_template
@@ -38,7 +40,7 @@ NAMES = tuple(f"n{number:02}" for number in range(1, 7))
 HELD = {name: f"10.0.{number}.0/26" for number, name in enumerate(NAMES)}
 MODES: dict[str, tuple[str, dict[str, Any]]] = {
     "kubernetes": ("kubernetes", {}),
-    "admitted": ("kubernetes", {"admission": Admission(assign=True)}),
+    "admitted": ("kubernetes", {"admission": Admission(assign=True), "kubernetes": (1, 36)}),
     "annotations": ("kubernetes", {"patch_nodes": "annotations"}),
     "bystander": ("cluster-pool", {}),
     "patched": ("cluster-pool", {"patch_nodes": "podCIDRs"}),
@@ -66,7 +68,10 @@ ASKED: dict[str, dict[str, Any]] = {
 def made(mode: str = "bystander", **more: Any) -> Plan:
     word, fields = MODES[mode]
     nodes = [node(name, {ZONE: f"z{number % 2}"}) for number, name in enumerate(NAMES)]
-    return plan(word, [pool("default", "10.0.0.0/16")], HELD, nodes=nodes, **{**fields, **more})
+    pools = [pool("default", "10.0.0.0/16")]
+    if mode == "adopt":  # it needs a pool for unlisted nodes
+        pools += [pool("unlisted", "10.8.0.0/24", unlisted=True)]
+    return plan(word, pools, HELD, nodes=nodes, **{**fields, **more})
 
 
 def ask(
@@ -78,7 +83,10 @@ def ask(
     loops: bool = False,
     **asked: Any,
 ) -> Runbook:
-    request = Request(change=change, split=split, today="2026-11-22", **(asked or ASKED[change]))
+    inputs = Inputs(
+        name="lab", folder="lab", sources={}, lock_path="lab/ipam.lock", lock=None, today="2026-11-22"
+    )
+    request = Request(change=change, split=split, inputs=inputs, **(asked or ASKED[change]))
     return requested(request, plan, Site(plan, TEMPLATES, folder, loops=loops))
 
 
@@ -111,6 +119,14 @@ def test_waves(split: Split, expected: list[tuple[str, tuple[str, ...]]]) -> Non
 
 
 # A renumber.
+
+
+def test_nodes_of_the_control_plane_move_last_and_one_by_one() -> None:
+    role = {"node-role.kubernetes.io/control-plane": ""}
+    nodes = [node(name, role if name in NAMES[:2] else {}) for name in NAMES]
+    cluster = plan("cluster-pool", [pool("default", "10.0.0.0/16")], HELD, nodes=nodes).cluster
+    found = [names for _, names in waves(cluster, set(NAMES), Split(size=3))]
+    assert found == [NAMES[2:5], NAMES[5:], NAMES[:1], NAMES[1:2]]
 
 
 def test_all_targets_are_reserved_before_the_first_node_moves() -> None:
@@ -179,9 +195,9 @@ def test_a_seed_is_the_one_that_is_rendered(mode: str) -> None:
 
 def test_without_room_the_findings_say_so() -> None:
     full = plan("cluster-pool", [pool("default", "10.0.0.0/26")], {"n1": "10.0.0.0/26"})
-    with pytest.raises(Impossible) as refused:
+    with pytest.raises(Refused) as refused:
         ask("renumber", full, nodes=("n1",))
-    assert refused.value.findings
+    assert refused.value.diagnostics
 
 
 # What holds for all.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from ipamc.lock.consent import renumber_command
 from ipamc.lock.file import line_at
 from ipamc.model.assertion import Agreed, Assertion
 from ipamc.model.cidr import Block
@@ -135,19 +136,18 @@ def block_elsewhere(plan: Plan, test: Assertion, wrong: Sequence[Wrong], of: int
 
 def _way_out(plan: Plan, wrong: Sequence[Wrong]) -> str:
     """Return the fix for blocks of one pool."""
-    line, cluster = wrong[0].line, plan.scheme.name
+    line = wrong[0].line
     if line.pool in plan.operator_pools:
         only = f"let pool {line.pool} have only CIDRs that the test allows"
         until = "then drain and re-create the nodes; until then take them out of the nodeSelector of the test"
         return f"ipamc cannot move these: {only}, {until}, {OR_THE_TEST}"
     if cancel := cancel_of(plan, [found.line for found in wrong]):
         return f"{cancel}, {OR_THE_TEST}"
-    held = list(dict.fromkeys(found.line.node for found in wrong if not is_new(plan, found.line)))
+    held = [found.line for found in wrong if not is_new(plan, found.line)]
     if not held:
         before = f"let a pool with what the test allows come before pool {line.pool} for these nodes"
         return f"{before}, by its nodeSelector or priority, {OR_THE_TEST}"
-    more = f", and so on for all {len(held):,}" if len(held) > NAMES_SHOWN else ""
-    command = f"ipamc lock {cluster} {' '.join(f'--renumber {node}' for node in held[:NAMES_SHOWN])}{more}"
+    command = renumber_command(plan.scheme, held)
     first = "let a pool with what the test allows serve them, then move "
     if any(found.line.block in pins_of(plan, found.line) for found in wrong):
         first = "take the pin away, then move "

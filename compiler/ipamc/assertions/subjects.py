@@ -15,7 +15,7 @@ from ipamc.model.limits import MOST_TEST_LABELS, MOST_TEST_NAMES, MOST_TEST_STEP
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Plan, Want
 from ipamc.model.selector.selector import Selector, SelectorIndex
-from ipamc.model.wording import nearest
+from ipamc.model.wording import nearest_name
 
 
 class TooMany(Exception):  # noqa: N818 - a limit, not a failure of ipamc
@@ -111,7 +111,7 @@ class Subjects:
     def nearest(self, word: str, known: Collection[str]) -> str:
         """Return the most similar known word, or ""; "" after MOST_TEST_NAMES comparisons."""
         self._names += len(known)
-        return nearest(word, known) if self._names <= MOST_TEST_NAMES else ""
+        return nearest_name(word, known) if self._names <= MOST_TEST_NAMES else ""
 
     def by_value(self, label: str, selector: Selector | None = None) -> Mapping[str, Sequence[NodeGroup]]:
         """Return the groups of a selector by their value of a label that some test has in `each`, in order.

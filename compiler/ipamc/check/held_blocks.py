@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec import Struct
 
 from ipamc.check.multi_pool import mask_size_changed
+from ipamc.lock.consent import renumber_command
 from ipamc.model.cidr import Block, Range
 from ipamc.model.cluster import AddressSpace, Dialect, Mode, Pool, Scheme
 from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, several, warning
-from ipamc.model.limits import NAMES_SHOWN
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Offers, Want
 from ipamc.model.pool_words import terms
@@ -53,10 +53,7 @@ class Faulty(Struct, frozen=True, kw_only=True):
         """Return how to move the nodes; "" if they are moving already, or the operator allocates."""
         if self.replaced or cluster.shared_pools or any(line.state is State.PENDING for line in self.lines):
             return ""
-        nodes = sorted({line.node for line in self.lines})
-        others = len(nodes) - NAMES_SHOWN
-        more = f", and likewise the other {others:,}" if others > 0 else ""
-        renumber = f"ipamc lock {cluster.name} --renumber {','.join(nodes[:NAMES_SHOWN])}{more}"
+        renumber = renumber_command(cluster, sorted(self.lines, key=lambda line: line.node))
         return f"they keep what they hold; to move them {where}: {renumber}"
 
     def give_back(self, cluster: Scheme) -> str:
@@ -141,8 +138,8 @@ def outside_pools(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
     keeps = " (disabled: true keeps what is held)" if native else ""
     way_out = f"{keeps}, or consent to a move: {lock} --renumber {target}"
     if all(line.state is State.PENDING for line in group.lines):  # no node uses it yet
-        release = " ".join(f"--release {line.node}" for line in group.lines[:8])
-        way_out = f", or cancel the renumber: {lock} {release}{' …' if len(group.lines) > 8 else ''}"
+        release = ",".join(line.node for line in group.lines)
+        way_out = f", or cancel the renumber: {lock} --release {release}"
     message = f"is outside every pool{f' (last in pool {pool})' if pool else ''}"
     yield group.illegal("IPC0410", message, fix=_settle(cluster, group) or f"put the range back{way_out}")
 

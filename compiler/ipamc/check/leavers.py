@@ -11,7 +11,7 @@ from ipamc.model.diagnostics import At, Diagnostic, Span, error, several, warnin
 from ipamc.model.limits import FEW_NODES
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.pool_words import terms
-from ipamc.model.wording import nearest
+from ipamc.model.wording import nearest_name
 
 Leavers = Mapping[str, tuple[Line, ...]]
 """Held and pending lines of nodes that are not in the inventory, by node."""
@@ -117,6 +117,6 @@ def consent_without_leaver(
             fix = f"take it out of {terms(cluster).home} first"
             yield error("IPC0422", present[node].at, message, help=fix)
         elif not any(line.node == node for line in lock.lines):
-            meant = f"did you mean {near}? " if (near := nearest(node, leavers)) else ""
+            meant = f"did you mean {near}? " if (near := nearest_name(node, leavers)) else ""
             fix = f"{meant}ipamc show {cluster.name} --show-blocks lists who does"
             yield error("IPC0422", Span(lock.path), f"{node} cannot leave: it holds no block", help=fix)

@@ -54,7 +54,9 @@ def multi_pool_tunnel(cluster: Cluster) -> Iterator[Diagnostic]:
     if cluster.routing_mode == "tunnel" and not can(cluster.cilium, Capability.MULTI_POOL_TUNNEL):
         at = cluster.field("spec", "cilium", "routingMode")
         message = needs(cluster, "routingMode: tunnel in multi-pool mode", Capability.MULTI_POOL_TUNNEL)
-        yield error("IPC0522", at, message, help="set routingMode: native")
+        upgraded = f"until Cilium {text(since(Capability.MULTI_POOL_TUNNEL))} runs on all nodes"
+        fix = f"use cluster-pool mode {upgraded}; routingMode: native only if cilium-config has it"
+        yield error("IPC0522", at, message, help=fix)
 
 
 def pinning_too_early(cluster: Cluster) -> Iterator[Diagnostic]:

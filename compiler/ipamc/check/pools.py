@@ -14,7 +14,7 @@ from ipamc.model.limits import IPV6_BLOCK_BITS, LEAST_HOST_BITS
 from ipamc.model.node import Node
 from ipamc.model.ownership import PoolRange, nodes_in_pools
 from ipamc.model.pool_words import block_size, native_form, no_new_blocks, with_reserved
-from ipamc.model.wording import nearest, shown
+from ipamc.model.wording import nearest_name, shown
 
 CALICO_BOUNDS = {4: (20, 32), 6: (116, 128)}
 """Calico's bounds for `blockSize` (v3.34, api/pkg/apis/projectcalico/v3/ippool.go, XValidation)."""
@@ -50,7 +50,7 @@ def not_given(cluster: Cluster) -> Iterator[Diagnostic]:
                 fix = f"let the space decide: ipamc compile {ask.space}; then compile this cluster again"
                 if ask.space not in ask.beside:
                     has = "no index of it is beside the cluster"
-                    if near := nearest(ask.space, ask.beside):
+                    if near := nearest_name(ask.space, ask.beside):
                         fix = f"did you mean {near}? If not, {fix}"
                 text = f'pool "{pool.name}" asks address space {shown(ask.space)} for {wants}, and {has}'
                 yield error("IPC0704", ask.at, text, help=fix)

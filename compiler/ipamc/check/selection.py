@@ -19,7 +19,7 @@ from ipamc.model.plan import Want
 from ipamc.model.pool_words import no_new_blocks
 from ipamc.model.selector.selector import Selector
 from ipamc.model.without_cilium import NO_AGENT, with_cilium, without_cilium
-from ipamc.model.wording import listing, nearest, shown
+from ipamc.model.wording import listing, nearest, nearest_name, shown
 
 
 class PlacedSelector(Struct, frozen=True):
@@ -141,7 +141,7 @@ def selects_no_node(pools: Sequence[Pool], nodes: Sequence[Node]) -> Iterator[Di
             f"did you mean {key}={found}? If not, "
             for key, values in (sorted(some.items()) if few else ())
             for value in sorted(values)
-            if (found := nearest(value, present[key]))
+            if (found := nearest_name(value, present[key]))
         )
         said[number] = why, next(near, "") or "".join(there[key] for key in sorted(some))
     for pool in pools:

@@ -86,7 +86,7 @@ TARGETED = ("renumber", "settle", "release", "rename")
 @click.option("--leave", multiple=True, metavar="NODE|all")
 @click.option("--no-pods", multiple=True, metavar="NODE|all")
 @click.option("--adopt", "--adopt-pods", "adopt", multiple=True, metavar="NODE|all")
-@click.option("--renumber", multiple=True, metavar="NODE|CIDR|pool/NAME")
+@click.option("--renumber", multiple=True, metavar="NODE|CIDR|pool/NAME|SELECTOR")
 @click.option("--settle", multiple=True, metavar="NODE")
 @click.option("--release", multiple=True, metavar="NODE|CIDR")
 @click.option("--rename", multiple=True, metavar="OLD=NEW")
@@ -119,7 +119,7 @@ def lock(
             addresses in use on it. A planned node that has this block gets another one. Repeatable; all:
             every node.
         --renumber: Reserve a pending block for these nodes; nothing is rendered for it until --settle.
-            Repeatable, or with commas: n1,n2.
+            Repeatable, or with commas: n1,n2. SELECTOR as in nodeSelector: "rack == 'r7'".
         --settle: This node is drained: its pending block is held and rendered, the old one quarantined.
             Repeatable.
         --release: Free quarantined blocks now; also cancels a pending renumber. Repeatable.
@@ -144,8 +144,9 @@ def lock(
         1: refused, out of date with --check, or an I/O or environment error
     """
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
-    from ipamc.lock.consent import parse_consent
+    from ipamc.lock.consent import is_selector, parse_consent
     from ipamc.model.cluster import Mode
+    from ipamc.model.selector.expression import SelectorError
     from ipamc.model.wording import listing
     from ipamc.workspace.environment import today
 
@@ -161,12 +162,17 @@ def lock(
             better = f": write --rename {'='.join(names)}" if len(names) == 2 else ""
             raise click.UsageError(f"--rename {text!r} is not OLD=NEW{better}")
         pairs.append((old, new))
+    select = [text for text in asks["renumber"] if is_selector(text)]
+    named = tuple(text for text in asks["renumber"] if text not in select)
     # An option may be repeated, and name several with commas. No name has one.
     values: dict[str, Any] = {
         name: [part for text in found for part in text.split(",")] if isinstance(found, tuple) else found
-        for name, found in asks.items()
+        for name, found in {**asks, "renumber": named}.items()
     }
-    consent = parse_consent(**{**values, "rename": pairs})
+    try:
+        consent = parse_consent(**{**values, "rename": pairs, "select": select})
+    except SelectorError as problem:
+        raise click.UsageError(f"--renumber: {problem}{problem.help and f'; {problem.help}'}") from None
     if check and any(asks.values()):
         raise click.UsageError("--check and consent exclude each other: omit one of them")
     if len(folders) > 1 and any(asks[name] for name in TARGETED):

@@ -163,7 +163,7 @@ _BY_VALUE: Mapping[str, _Find] = {
     "CLUSTER[/PART": _clusters,
     "NODE": _nodes,
     "NODE|all": lambda ctx, start: {*_nodes(ctx, start), "all"},
-    "NODE|CIDR|pool/NAME": _to_renumber,
+    "NODE|CIDR|pool/NAME|SELECTOR": _to_renumber,
     "IP|CIDR|NODE|CLUSTER/POOL": _nodes,
     "NODE|CLUSTER/POOL": _nodes,
     "OLD=NEW": lambda ctx, start: [] if "=" in start else {f"{name}=" for name in _nodes(ctx, start)},

@@ -114,9 +114,8 @@ def command(
             plan = compilation.plan
             site = Site(plan, assets("templates/runbooks"), inputs.folder, loops=output == "markdown")
             if change:
-                found: Sequence[Runbook] = [
-                    _requested(Request(change=change, **asked, split=split, today=day), plan, site, inputs)
-                ]
+                asked |= {"split": split, "inputs": inputs}
+                found: Sequence[Runbook] = [_requested(Request(change=change, **asked), plan, site)]
             else:
                 found = _under_way(folder, base, inputs, compilation, site, split)
     except Refused as refused:
@@ -136,17 +135,14 @@ def command(
     return DONE
 
 
-def _requested(request: Request, plan: Plan, site: Site, inputs: Inputs) -> Runbook:
+def _requested(request: Request, plan: Plan, site: Site) -> Runbook:
     """Return the runbook of a change that has not begun. Raises Refused and UsageError."""
-    from ipamc.read.locate import locate
-    from ipamc.review.runbook.request import Impossible, Unclear, requested
+    from ipamc.review.runbook.request import Unclear, requested
 
     try:
         return requested(request, plan, site)
     except Unclear as unclear:
         raise click.UsageError(str(unclear)) from None
-    except Impossible as impossible:
-        raise Refused(locate(impossible.findings, inputs.sources)) from None
 
 
 def _under_way(

@@ -26,7 +26,7 @@ from ipamc.workspace import disk, output
 from ipamc.workspace.clusters import name_of, parent_of
 from ipamc.workspace.locked_folder import LockedFolder, lock_folder
 from ipamc.workspace.output import Changes
-from ipamc.workspace.source import Disk
+from ipamc.workspace.source import Disk, is_committed
 from ipamc.workspace.spaces import is_space, spaces_in, write_indexes
 from ipamc.workspace.workers import run_all
 
@@ -129,6 +129,10 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
     else:
         line = f"{placed(plan, task.today)}; {summary(changes)}"
     steps = _next_steps(task, plan)
+    if (renamed := _may_be_renamed(plan)) and not task.check and is_committed(task.folder, inputs.lock):
+        before = f"git checkout HEAD -- {typed(inputs.lock_path)}"
+        old, new = renamed
+        steps += (f"if {new} is {old} with a new name: {before} && ipamc lock {name} --rename {old}={new}",)
     against = _judged(merged.before, plan, task.today).lines if merged else ()
     if merged and (
         unlawful := [str(each.line.block) for each in against if each.before and each.verdict in UNLAWFUL]
@@ -142,6 +146,23 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
         index=tuple(compilation.index.items()),
         line="\n".join((*(merged.lines if merged else ()), line, *(f"  {step}" for step in steps))),
     )
+
+
+def _may_be_renamed(plan: Plan) -> tuple[str, str] | None:
+    """Return the one node that left and the one that got a new block of the same pool, else None."""
+    from ipamc.model.plan import Origin, StaleReason
+
+    by_reason = {
+        reason: [stale.node for stale in plan.stale if stale.reason is reason]
+        for reason in (StaleReason.LEAVER, StaleReason.NEWCOMER)
+    }
+    if any(len(nodes) != 1 for nodes in by_reason.values()):
+        return None
+    (old,), (new,) = by_reason.values()
+    left = {line.pool for line in plan.lock.lines if line.node == old and line.state is State.QUARANTINED}
+    given = plan.held.get(new, ())
+    shown = any(plan.origins.get(line.block) is Origin.ADOPTED for line in given)
+    return None if shown or not left & {line.pool for line in given} else (old, new)
 
 
 def _next_steps(task: ClusterRun, plan: Plan) -> tuple[str, ...]:
@@ -159,7 +180,7 @@ def _next_steps(task: ClusterRun, plan: Plan) -> tuple[str, ...]:
     if consent.renumber and not task.check:
         from ipamc.review.runbook.sentences import after_renumber
 
-        steps += after_renumber(plan, disk.assets("templates/runbooks"))
+        steps += after_renumber(plan, consent, disk.assets("templates/runbooks"))
     return steps
 
 

@@ -235,15 +235,16 @@ class _Reading(Struct):
 
     def missing(self) -> list[str]:
         """Return a line for each value of --pool and --node that matches nothing, with a similar name."""
-        from ipamc.model.wording import suggestion
+        from ipamc.model.wording import nearest_name, suggestion
         from ipamc.review.shown_pools import without_match
 
         where = count(len(self.source.folders), "cluster")
         asked = (("pool", self.choice.pools, self.pools), ("node", self.choice.nodes, self.nodes))
         return [
-            f"no {kind} of {where} is named {name}{f': {near}' if (near := suggestion(name, known)) else ''}"
+            f"no {kind} of {where} is named {name}{f': {near}' if near else ''}"
             for kind, names, known in asked
             for name in without_match(names, known)
+            for near in [suggestion(name, known, nearest_name)]
         ]
 
     def nothing(self) -> str:

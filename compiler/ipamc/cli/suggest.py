@@ -14,7 +14,7 @@ from ipamc.cli.query import parse_cidr
 from ipamc.cli.terminal import progress, show, show_record
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.limits import MOST_SUGGESTIONS
-from ipamc.model.wording import suggestion
+from ipamc.model.wording import nearest_name, suggestion
 from ipamc.workspace.clusters import find, parent_of
 from ipamc.workspace.source import Disk
 from ipamc.workspace.spaces import is_space, not_space
@@ -104,7 +104,7 @@ def pool(  # noqa: PLR0913 - an argument for each option
         return code
     chosen = mine.pools_by_name.get(pool) if mine and pool else None
     if mine and pool and not chosen:
-        hint = suggestion(pool, mine.pools_by_name)
+        hint = suggestion(pool, mine.pools_by_name, nearest_name)
         raise click.UsageError(f"cluster {mine.name} has no pool {pool!r}{hint and f'; {hint}'}")
     of = _family(size, areas, family, mine or (known[0].cluster if known else None), chosen)
     answer = suggest(known, mine, Wish(size=size, family=of, within=areas, pool=chosen, most=most), given)

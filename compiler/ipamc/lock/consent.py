@@ -5,7 +5,9 @@ A consent that matches nothing is a typo, and is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from shlex import quote
 
 from msgspec.structs import replace
@@ -14,10 +16,12 @@ from ipamc.lock.file import first_shards, line_at
 from ipamc.model.cidr import BITS, Block, CidrError, parse_address, parse_block
 from ipamc.model.cluster import AddressSpace, Scheme
 from ipamc.model.diagnostics import Diagnostic, Related, Span, error, names
+from ipamc.model.limits import NAMES_SHOWN, NODES_IN_COMMAND
 from ipamc.model.lock import Consent, Line, Lock, Scope, State
 from ipamc.model.pool_words import terms
 from ipamc.model.selector.label_syntax import subdomain_problem
-from ipamc.model.wording import nearest, shown
+from ipamc.model.selector.selector import parse_calico
+from ipamc.model.wording import nearest_name, shown
 
 
 def parse_consent(  # noqa: PLR0913 - an argument for each consent of `ipamc lock`
@@ -26,6 +30,7 @@ def parse_consent(  # noqa: PLR0913 - an argument for each consent of `ipamc loc
     no_pods: Iterable[str] = (),
     adopt: Iterable[str] = (),
     renumber: Iterable[str] = (),
+    select: Iterable[str] = (),
     settle: Iterable[str] = (),
     release: Iterable[str] = (),
     rename: Iterable[tuple[str, str]] = (),
@@ -33,12 +38,15 @@ def parse_consent(  # noqa: PLR0913 - an argument for each consent of `ipamc loc
     mode: bool = False,
     reshard: bool = False,
 ) -> Consent:
-    """Parse consent: `renumber` takes NODE, CIDR or pool/NAME, `release` takes NODE or CIDR."""
+    """Parse consent: `renumber` takes NODE, CIDR or pool/NAME, `select` selectors of nodes to renumber,
+    `release` NODE or CIDR. Raises SelectorError.
+    """
+    selectors = (Scope(text=text, selector=parse_calico(text)) for text in sorted(set(select)))
     return Consent(
         leave=frozenset(leave),
         no_pods=frozenset(no_pods),
         adopt=frozenset(adopt),
-        renumber=tuple(_scope(text, pools=True) for text in sorted(set(renumber))),
+        renumber=(*(_scope(text, pools=True) for text in sorted(set(renumber))), *selectors),
         settle=frozenset(settle),
         release=tuple(_scope(text, pools=False) for text in sorted(set(release))),
         rename=tuple(rename),
@@ -46,6 +54,58 @@ def parse_consent(  # noqa: PLR0913 - an argument for each consent of `ipamc loc
         mode=mode,
         reshard=reshard,
     )
+
+
+def is_selector(text: str) -> bool:
+    """Return whether a consent for nodes is a selector in Calico's language: no name has its characters."""
+    return bool(re.search(r"[^\w./:,-]", text))
+
+
+def with_selected(cluster: Scheme, consent: Consent) -> Consent:
+    """Return a consent whose selectors know the nodes of the inventory that they select."""
+    if not any(scope.selector for scope in consent.renumber):
+        return consent
+    scopes = []
+    for scope in consent.renumber:
+        selects, nodes = scope.selector, cluster.nodes if scope.selector else ()
+        found = (node.name for node in nodes if selects and selects.matches(node.labels, node.name))
+        scopes.append(replace(scope, selected=frozenset(found)))
+    return replace(consent, renumber=tuple(scopes))
+
+
+def renumber_command(cluster: Scheme, lines: Collection[Line]) -> str:
+    """Return a command that renumbers the nodes of lines, and no other, as one can type it.
+    With two families it names the blocks: the other one of a node stays. Many nodes that a value of a label
+    selects are named by it; of more than `NODES_IN_COMMAND` others it names the first.
+    """
+    command = f"ipamc lock {cluster.name} --renumber"
+    if len(cluster.families) > 1:
+        scopes = [str(line.block) for line in lines]
+    else:
+        scopes = list(dict.fromkeys(line.node for line in lines))
+        if len(scopes) > NAMES_SHOWN and (selector := _label_of(cluster, frozenset(scopes))):
+            return f'{command} "{selector}"'
+    rest = len(scopes) - NODES_IN_COMMAND
+    more = f" (and after that the other {rest:,})" if rest > 0 else ""
+    return f"{command} {','.join(scopes[:NODES_IN_COMMAND])}{more}"
+
+
+def _label_of(cluster: Scheme, nodes: frozenset[str]) -> str:
+    """Return the shortest selector by one label that selects exactly these nodes, or ""."""
+    values: dict[str, set[str]] = defaultdict(set)
+    for node in cluster.nodes:
+        for key, value in node.labels.items() if node.name in nodes else ():
+            values[key].add(value)
+    selected: Counter[str] = Counter()
+    for node in cluster.nodes:
+        selected.update(key for key, some in values.items() if node.labels.get(key) in some)
+    there = sum(node.name in nodes for node in cluster.nodes)
+    exact = [key for key in values if selected[key] == there == len(nodes)]
+    found = min(exact, key=lambda key: (len(values[key]), key), default="")
+    every = sorted(values[found]) if found else []
+    if not found or len(every) > NAMES_SHOWN or re.search(r"[^\w./-]", "".join((found, *every))):
+        return ""
+    return f"{found} in {{{', '.join(map(repr, every))}}}" if every[1:] else f"{found} == {every[0]!r}"
 
 
 def _scope(text: str, *, pools: bool) -> Scope:
@@ -97,7 +157,7 @@ def did_you_mean(scope: Scope, lines: Sequence[Line]) -> str:
         family, number = parse_address(address)
     except CidrError:
         pool = f"pool/{scope.text}"
-        meant = pool if pool in pools else nearest(scope.text, held | pools) or nearest(pool, pools)
+        meant = pool if pool in pools else nearest_name(scope.text, held | pools) or nearest_name(pool, pools)
     else:
         one = Block(family, number, BITS[family])
         meant = next((str(line.block) for line in lines if line.block.overlaps(one)), "")

@@ -49,13 +49,21 @@ def mode_of(text: bytes | None) -> str:
 
 
 def load(
-    text: bytes | None, path: str, cluster: Scheme, consent: Consent, *, rendered: bool
+    text: bytes | None,
+    path: str,
+    cluster: Scheme,
+    consent: Consent,
+    *,
+    rendered: bool,
+    committed: bool = False,
 ) -> tuple[Lock, list[Diagnostic]]:
-    """Read a cluster's lock; without one return an empty one, and beside `rendered` a finding. O(n log n)."""
+    """Read a cluster's lock; without one return an empty one, and a finding if there is a `rendered/`, or the
+    last commit has the lock. O(n log n).
+    """
     shards = first_shards(len(cluster.nodes), cluster.shard_size)
     empty = Lock(cluster=cluster.name, mode=cluster.mode, shards=shards, path=path)
     if text is None:
-        return empty, [rules.lock_missing(path)] if rendered else []
+        return empty, [rules.lock_missing(path, committed=committed)] if rendered or committed else []
     row = _first_row(text)
     head, found = _header(row, path, empty=not text.strip())
     if head is None:

@@ -38,9 +38,12 @@ def row_at(path: str, number: int, row: bytes, value: object = "") -> Span:
     return Span(path, number, start + 1, text.find(word) + len(word) + 1, text)
 
 
-def lock_missing(path: str) -> Diagnostic:
-    """IPC0401: a lock beside a rendered tree must not be missing."""
-    message = "no lock beside an existing rendered/: the record of which node has which block is lost"
+def lock_missing(path: str, *, committed: bool) -> Diagnostic:
+    """IPC0401: a lock beside a rendered tree, or in the last commit, must not be missing."""
+    there = ", and HEAD has one" if committed else " beside an existing rendered/"
+    message = f"no lock{there}: the record of which node has which block is lost"
+    if committed:
+        return error("IPC0401", Span(path), message, help=f"{_restored(path)}, then compile again")
     older = f"git checkout $(git rev-list -1 HEAD -- {quote(path)})~1 -- {quote(path)}"
     never = "only where nothing was ever applied: delete rendered/ too"
     fix = f"{_restored(path)}; where a commit deleted it: {older}; {never}"

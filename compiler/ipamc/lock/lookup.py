@@ -18,7 +18,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Refused
 from ipamc.model.limits import SMALL_LOCK
 from ipamc.model.lock import Line
-from ipamc.model.wording import nearest
+from ipamc.model.wording import nearest_name
 
 _STRANGE = b"<"
 """No canonical lock has one; a conflict marker has. One character is found at 60 GB a second."""
@@ -68,7 +68,7 @@ def similar(texts: Iterable[bytes], name: str) -> str:
         if len(text) <= SMALL_LOCK:
             nodes.update(found.decode() for found in _NODES(text))
             pools.update(found.decode() for found in _POOLS(text))
-    return f"pool/{name}" if name in pools else nearest(name, nodes)
+    return f"pool/{name}" if name in pools else nearest_name(name, nodes)
 
 
 def _rows_over(text: bytes, block: Block) -> Iterator[NumberedLine]:

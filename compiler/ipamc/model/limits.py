@@ -174,6 +174,7 @@ MOST_PLACES = 4
 """Nodes or objects of one finding whose places are listed: chosen, as each takes lines of source."""
 USERS_SHOWN = 3  # users of addresses in a finding: chosen, half a line each
 NAMES_SHOWN = 20  # nodes, blocks, pools or labels that a sentence or command names: chosen, some lines
+NODES_IN_COMMAND = 500  # nodes that a command names: chosen, a shell takes 128 KB, and nobody reads more
 WORDS_SHOWN = 12  # words of a list in a message: chosen, a line or two
 INPUT_SHOWN = 260  # the most characters of a piece of input in a message: enough for the longest valid name
 VALUE_SHOWN = 60

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import LockMode
+from ipamc.model.selector.selector import Selector
 
 
 class State(enum.StrEnum):
@@ -77,7 +78,7 @@ class Lock(Struct, frozen=True, kw_only=True):
 
 
 class Scope(Struct, frozen=True, kw_only=True):
-    """The lines of a consent: of a node, a CIDR or a pool. Exactly one of the three is set."""
+    """The lines of a consent: of a node, a CIDR, a pool or a selector. Exactly one of the four is set."""
 
     text: str
     """As the user typed it."""
@@ -85,9 +86,16 @@ class Scope(Struct, frozen=True, kw_only=True):
     cidr: Block | None = None
     pool: str | None = None
     """"" means no pool: the held blocks outside every pool."""
+    selector: Selector | None = None
+    selected: frozenset[str] = frozenset()
+    """The nodes of the inventory that the selector selects."""
 
     def matches(self, line: Line) -> bool:
-        """Return whether a line is of this node or pool, or shares an address with this CIDR."""
+        """Return whether a line is of this node, of one that is selected, or of this pool, or shares an
+        address with this CIDR.
+        """
+        if self.selector is not None:
+            return line.node in self.selected
         if self.cidr is not None:
             return line.block.overlaps(self.cidr)
         return line.node == self.node if self.pool is None else line.pool == self.pool

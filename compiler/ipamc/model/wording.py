@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 
 from ipamc.model.limits import INPUT_SHOWN, WORDS_SHOWN
 
@@ -38,9 +39,21 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return next(iter(near(word, known, 1)), "")
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return `did you mean 'x'?`, or "" if no known word is similar."""
-    found = nearest(word, known)
+def nearest_name(word: str, known: Iterable[str]) -> str:
+    """Return the name of a node, pool or cluster that `word` was probably meant to be, or "".
+    Names with other numbers name other things: worker-2 is no misspelt worker-7.
+    """
+    numbers = _numbers(word)
+    return nearest(word, (name for name in known if _numbers(name) == numbers))
+
+
+def _numbers(name: str) -> list[str]:
+    return [digits.lstrip("0") for digits in re.findall("[0-9]+", name)]
+
+
+def suggestion(word: str, known: Iterable[str], similar: Callable[..., str] = nearest) -> str:
+    """Return `did you mean 'x'?`, or "" if no known word is similar; `similar`: `nearest_name` for names."""
+    found = similar(word, known)
     return f"did you mean {found!r}?" if found else ""
 
 

@@ -192,7 +192,7 @@ def other_folder(at: At, found: Scheme, name: str, folder: str, *, second: bool)
     return error("IPC0104", at, f"{kind} {shown(named)} is in the folder {shown(name)}", help=way_out)
 
 
-def no_cluster(at: At, name: str, folder: str, kind: str) -> Diagnostic:
+def no_cluster(at: At, name: str, folder: str, kind: str, lost: str = "") -> Diagnostic:
     """IPC0105: a folder has exactly one Cluster."""
     if kind == "AddressSpace":
         message = f"no {kind} in the folder {shown(name)}, which has its lock"
@@ -204,7 +204,8 @@ def no_cluster(at: At, name: str, folder: str, kind: str) -> Diagnostic:
     here = PurePath(folder)
     below = here.name == name and here.parent.name == "clusters"
     cluster = (better or name) if below else typed(folder if better == name else str(here.with_name(better)))
-    way_out = f"{rename}run ipamc init {cluster}, which writes what is missing beside what is there"
+    init = f"{rename}run ipamc init {cluster}, which writes what is missing beside what is there"
+    way_out = f"HEAD has one: git checkout HEAD -- {typed(lost)}" if lost else init
     return error("IPC0105", at, f"no Cluster in the folder {shown(name)}", help=way_out)
 
 

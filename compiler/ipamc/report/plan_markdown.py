@@ -131,7 +131,7 @@ class _Cutter(Struct):
 
     def section(self, section: Section) -> Iterator[str]:
         changed = section.sign is Sign.CHANGED
-        title = section.title if changed else f"{len(section.rows):,} {section.title}"
+        title = section.title if changed else f"{section.number or len(section.rows):,} {section.title}"
         about = f": {plain(section.about)}" if section.about else ""
         rows, more = section.rows[: self.limit], max(len(section.rows) - self.limit, 0)
         self.left_out += more

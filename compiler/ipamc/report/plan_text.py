@@ -65,6 +65,7 @@ class Section(Struct, frozen=True):
     sign: Sign = Sign.CHANGED
     about: str = ""  # a short list of the nodes or pools of the rows
     folded: bool = False  # it is always folded away in a comment, even if it is short
+    number: int = 0  # of what the title counts in a comment; 0: the rows
 
 
 def headline(clusters: tuple[ClusterReport, ...]) -> str:
@@ -136,7 +137,8 @@ def _sections(difference: Difference) -> Iterator[Section]:
     yield _renumbers("renumbered", lines.completed, Sign.URGENT)
     yield _renumbers(NEXT_STEP if difference.unit == "node" else _NEXT_OF_SPACE, lines.pending, Sign.URGENT)
     misplaced = [(_misplaced(group),) for group in difference.misplaced]
-    yield Section("misplaced", ("why, and which",), misplaced, Sign.URGENT)
+    number = len({line.node for group in difference.misplaced for line in group.lines})
+    yield Section("misplaced", ("why, and which",), misplaced, Sign.URGENT, number=number)
     files = difference.files
     of_cluster = {*files.written, *files.removed} - {INDEX}
     nothing = of_cluster and not difference.flags and not difference.lines.completed

@@ -11,8 +11,8 @@ from ipamc.model.cluster import Cluster
 from ipamc.model.limits import LARGEST_CLUSTER
 from ipamc.model.node import HOSTNAME, Node
 from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem
+from ipamc.model.wording import nearest_name, suggestion
 from ipamc.model.wording import shown as quoted
-from ipamc.model.wording import suggestion
 
 FORMS = "+N [KEY=VALUE,…], +N like NODE, -KEY=VALUE,… or -node NAME"
 
@@ -140,5 +140,5 @@ def _coming(
 
 
 def _unknown(cluster: Cluster, name: str, every: Mapping[str, Node]) -> str:
-    hint = suggestion(name, every) if len(every) <= LARGEST_CLUSTER else ""
+    hint = suggestion(name, every, nearest_name) if len(every) <= LARGEST_CLUSTER else ""
     return f"{cluster.name} has no node {quoted(name)} in its inventory{hint and f'; {hint}'}"

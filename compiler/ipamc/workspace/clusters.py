@@ -104,11 +104,11 @@ def _typed(text: str) -> str:
     if text and Path(text).is_file():
         folder = PurePath(text).parent.as_posix()
         raise Misnamed(f"{text} is a file: name the folder of its cluster, {folder}", text)
-    from ipamc.model.wording import nearest
+    from ipamc.model.wording import nearest_name
 
     if not (names := known_names()):
         hint = _elsewhere()
-    elif near := nearest(PurePath(text).name, names):
+    elif near := nearest_name(PurePath(text).name, names):
         hint = f"; did you mean {near!r}?"
     else:
         hint = f"; there are: {', '.join(names[:10])}"

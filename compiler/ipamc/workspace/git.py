@@ -178,6 +178,11 @@ def unmerged(folder: str) -> dict[str, set[int]]:
     return sides
 
 
+def is_staged(top: str, path: str) -> bool:
+    """Return whether the index has a file, by its path below the top of the work tree."""
+    return bool(run(top, "ls-files", "--", path).output)
+
+
 def restore(folder: str, side: int, paths: Iterable[str]) -> None:
     """Resolve files that git could not merge: take their side 2 (ours) or 3 (theirs)."""
     options = ({2: "--ours", 3: "--theirs"}[side], "--pathspec-from-file=-", "--pathspec-file-nul")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -27,6 +28,7 @@ from ipamc.workspace.spaces import indexes_beside, of_space, own_index, spaces_i
 
 if TYPE_CHECKING:
     from ipamc.model.cluster import Version
+    from ipamc.model.diagnostics import Diagnostic
     from ipamc.model.space import Surveyed
     from ipamc.pipeline import Inputs
 
@@ -60,14 +62,16 @@ class Disk(Struct, frozen=True):
         from ipamc.pipeline import Inputs
 
         sources, refused = read_sources(folder)
-        if refused:
+        if refused := [*refused, *_lost_cluster(folder, sources)]:
             raise Refused(tuple(refused))
         shared, not_shared = read_shared_tests(folder) if rendered else ({}, ())
         lock = self.lock(folder)
         is_rendered = tree.is_there(folder)
         published = _published(folder) if rendered else {}
         if rendered and lock.text is not None and not is_rendered:
-            published = _committed(folder, (*BINDING, INDEX))
+            within = f"{disk.RENDERED}/"
+            found = _committed(folder, [within + path for path in (*BINDING, INDEX)])
+            published = _rendered(found)
         own = of_space(lock.text, sources)
         surveyed: Surveyed = ()
         if own and rendered:
@@ -84,6 +88,7 @@ class Disk(Struct, frozen=True):
             lock_path=lock.path,
             lock=lock.text,
             rendered=is_rendered,
+            lost=lock.text is None and _is_deleted(folder, disk.LOCK),
             published=published,
             spaces=own_index(folder) if own else indexes_beside(folder, self.spaces),
             surveyed=surveyed,
@@ -293,15 +298,44 @@ def _published(folder: str) -> Mapping[str, bytes]:
     return tree.read(folder, (*BINDING, INDEX, *tree.shards(folder)))
 
 
+_SCHEME = re.compile(rb"kind\W+(Cluster|AddressSpace)\b")
+
+
+def _lost_cluster(folder: str, sources: Mapping[str, bytes]) -> Iterator[Diagnostic]:
+    """Yield a finding where only the last commit has the document of a folder's Cluster."""
+    path = f"{folder}/cluster.yaml"
+    if path not in sources and not any(map(_SCHEME.search, sources.values())):
+        from ipamc.model.diagnostics import Span
+        from ipamc.read.rules import no_cluster
+
+        if _is_deleted(folder, "cluster.yaml"):
+            yield no_cluster(Span(folder), name_of(folder), folder, "Cluster", path)
+
+
+def is_committed(folder: str, lock: bytes | None) -> bool:
+    """Return whether the last commit has this text of a cluster's lock."""
+    return lock is not None and _committed(folder, [disk.LOCK]).get(disk.LOCK) == lock
+
+
+def _is_deleted(folder: str, name: str) -> bool:
+    """Return whether the last commit has a missing file of a folder, and no `git rm` took it away."""
+    from ipamc.workspace import git
+
+    top = git.root(folder)
+    if top is None or not _committed(folder, [name]):
+        return False
+    return git.is_staged(top, (PurePosixPath(below(top, folder)) / name).as_posix())
+
+
 def _committed(folder: str, paths: Sequence[str]) -> Mapping[str, bytes]:
-    """Return files of a deleted `rendered/` from the last commit: the cluster may still run with them."""
+    """Return files of the last commit, by path below the folder: the cluster may still run with them."""
     from ipamc.workspace import git, git_tree
 
     top = git.root(folder)
     head = git.commit(top, "HEAD") if top else None
     if top is None or head is None:
         return {}
-    within = PurePosixPath(below(top, folder)) / disk.RENDERED
+    within = PurePosixPath(below(top, folder))
     names = {path: (within / path).as_posix() for path in paths}
     found = git_tree.blobs(top, head, list(names.values()))
     return {path: found[name] for path, name in names.items() if name in found}

@@ -36,10 +36,9 @@ from ipamc.review.live.objects import CILIUM_NODE, NODE, pod_cidr_annotations
 
 def ghost_nodes(context: Context, _: Suppressed) -> Iterator[Result]:
     """IPC0920: every Node has a kubelet."""
-    nodes = context.dump.nodes
-    if not any(node.kubelet for node in nodes):
+    if not any(node.kubelet for node in context.dump.nodes):
         return  # the dump has no status of Nodes, or no kubelet runs at all
-    without = [node for node in nodes if not (node.kubelet or node.ready or node.internal_ips)]
+    without = [node for node in context.dump.nodes if not (node.kubelet or node.ready or node.internal_ips)]
     ghosts = [node for node in without if not context.agent_ran(node.name)]
     if ghosts:
         first, every = ghosts[0], [node.name for node in ghosts]
@@ -74,7 +73,9 @@ def created_again(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     also = [Related(node.at, f"{node.name} with the old uid") for node, _ in again[:MOST_PLACES]]
     causes = [Cause(f"{NODE} {name}", Fact.CREATED_AGAIN) for name in nodes]
     causes += [_no_block(context, name) for name in waits if make is error]
-    yield Result(make("IPC0921", there.at, text, also=also, help=context.refresh_and_apply), causes)
+    repair = f"{context.apply} --repair; and for the uid: {context.refresh}"
+    way_out = repair if make is error and context.cluster.patch_nodes == "none" else context.refresh_and_apply
+    yield Result(make("IPC0921", there.at, text, also=also, help=way_out), causes)
 
 
 def _no_block(context: Context, node: str) -> Cause:

@@ -16,12 +16,12 @@ from msgspec.structs import replace
 
 from ipamc.check.held_blocks import ILLEGAL, Fault, classify, no_longer_selected, other_family, over_excluded
 from ipamc.law.change import UNLAWFUL, Days, Gate, Verdict
+from ipamc.lock.consent import renumber_command
 from ipamc.lock.line_changes import VANISHED, LineChange, LockChange, line_changes
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Pool, Scheme
 from ipamc.model.diagnostics import names
 from ipamc.model.evidence import Evidence
-from ipamc.model.limits import NAMES_SHOWN
 from ipamc.model.lock import Key, Line, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import Origin, Plan, Want
@@ -352,14 +352,8 @@ def _move(cluster: Scheme, lines: list[Line], movable: Collection[Line], whole: 
         return ""
     pools = sorted({line.pool for line in mine})
     if all(pool and pool in whole for pool in pools):
-        scopes = [f"pool/{pool}" for pool in pools]
-    elif len(cluster.families) > 1:  # the other family of a node stays
-        scopes = [str(line.block) for line in mine]
-    else:
-        scopes = [line.node for line in mine]
-    more = f" and {len(scopes) - NAMES_SHOWN:,} more" if len(scopes) > NAMES_SHOWN else ""
-    flags = " ".join(f"--renumber {scope}" for scope in scopes[:NAMES_SHOWN])
-    return f"ipamc lock {cluster.name} {flags}{more}"
+        return f"ipamc lock {cluster.name} --renumber {','.join(f'pool/{pool}' for pool in pools)}"
+    return renumber_command(cluster, mine)
 
 
 def _counted(lines: LineChanges, change: LockChange, plan: Plan) -> Counts:

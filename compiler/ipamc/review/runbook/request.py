@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,15 +13,13 @@ from ipamc.lock.file_rules import lost_blocks
 from ipamc.model.cidr import CidrError, Range, parse_block
 from ipamc.model.cilium.support import LAST
 from ipamc.model.cluster import Cluster, Mode, Pool, Version
-from ipamc.model.diagnostics import Diagnostic, errors_of, names, several
+from ipamc.model.diagnostics import names, several
 from ipamc.model.lock import Consent
 from ipamc.model.plan import Origin, Plan
 from ipamc.model.selector.expression import SelectorError
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.model.selector.selector import parse_calico
-from ipamc.place.allocate.allocate import allocate
-from ipamc.place.candidates import assign, shared_pools
-from ipamc.place.reconcile.reconcile import reconcile
+from ipamc.pipeline import Inputs, plan_edit
 from ipamc.review.diff import ClusterBase, Difference
 from ipamc.review.runbook import planners
 from ipamc.review.runbook.site import Site
@@ -37,23 +35,18 @@ class Request(Struct, frozen=True, kw_only=True):
     selector: str = ""  # in Calico's selector syntax; "": none
     to: str = ""
     split: Split
-    today: str  # ISO 8601 day in UTC
+    inputs: Inputs
+    """Those of the plan, from which the change starts."""
 
 
 class Unclear(Exception):  # noqa: N818 - a statement about the request, not a failure
     """The request names something that does not exist, or is incomplete; the text says what."""
 
 
-class Impossible(Exception):  # noqa: N818 - a statement about the change, not a failure
-    """The requested change is impossible; the findings say why."""
-
-    def __init__(self, findings: tuple[Diagnostic, ...]) -> None:
-        super().__init__(findings)
-        self.findings = findings
-
-
 def requested(request: Request, plan: Plan, site: Site) -> Runbook:
-    """Return the runbook of a requested change of a cluster as of today. Raises Unclear and Impossible."""
+    """Return the runbook of a requested change of a cluster as of today. Raises Unclear, and Refused if a
+    compile would refuse what the change leads to.
+    """
     return PLANNERS[request.change](request, plan, site)
 
 
@@ -194,19 +187,8 @@ def _renumbered(cluster: Cluster, plan: Plan, request: Request, scopes: Sequence
 
 
 def _preview(cluster: Cluster, plan: Plan, request: Request, consent: Consent) -> Plan:
-    """Place the blocks of an edit that is not made yet, as a compile would; render and write nothing."""
-    wants = assign(cluster)
-    shared = shared_pools(cluster, wants)
-    state, found = reconcile(cluster, wants, plan.lock, consent, request.today, locked=False, shared=shared)
-    _refuse(found)
-    after, found = allocate(cluster, wants, state, request.today)
-    _refuse(found)
-    return after
-
-
-def _refuse(found: Iterable[Diagnostic]) -> None:
-    if errors := errors_of(found):
-        raise Impossible(tuple(errors))
+    """Plan an edit that is not made yet, as a compile would; render and write nothing. Raises Refused."""
+    return plan_edit(cluster, plan.lock, replace(request.inputs, consent=consent))
 
 
 PLANNERS: Mapping[str, Callable[[Request, Plan, Site], Runbook]] = {

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from ipamc.lock.consent import with_selected
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import names
 from ipamc.model.limits import COMMANDS_IN_LINE
-from ipamc.model.lock import Lock, State
+from ipamc.model.lock import Consent, Lock, State
 from ipamc.model.plan import Plan
 from ipamc.review.runbook.planners import mode_under_way
 from ipamc.review.runbook.site import Site
@@ -83,11 +84,21 @@ def after_apply(plan: Plan, node: str, templates: Templates) -> Iterator[str]:
         yield f"{refresh}, and merge: the CiliumNodes in git still show the former blocks"
 
 
-def after_renumber(plan: Plan, templates: Templates) -> tuple[str, ...]:
-    """Return the steps for nodes with a pending block, each a command and why, in order; () without any."""
-    nodes = sorted({line.node for line in plan.lock.lines if line.state is State.PENDING})
+def after_renumber(plan: Plan, consent: Consent, templates: Templates) -> tuple[str, ...]:
+    """Return the steps for the nodes of a consent, each a command and why, in order.
+    A node that is planned, or shows the new block already, is settled, and needs none.
+    """
+    scopes = with_selected(plan.scheme, consent).renumber
+    lines = [line for line in plan.lock.lines if line.state is not State.RELEASED]
+    asked = {line.node for line in lines if any(scope.matches(line) for scope in scopes)}
+    had = {line.block for line in plan.lock.written if line.in_use}
+    settled = {line.node for line in lines if line.block in had and not line.in_use and line.node in asked}
+    nodes = sorted(asked & {line.node for line in lines if line.state is State.PENDING})
     if not nodes:
-        return ()
+        held = (line for node in settled for line in plan.held.get(node, ()))
+        blocks = names(f"{line.node} ({line.block})" for line in held)
+        at_once = f"held at once, planned or shown already, so there is nothing to settle: {blocks}"
+        return (f"{at_once}; next: ipamc compile {plan.scheme.name}",) if settled else ()
     name, node = plan.cluster.name, nodes[0] if len(nodes) == 1 else "NODE"
     before, _, _ = _phases(plan, node, templates)
     each = f"for each of {names(nodes)}" if len(nodes) > 1 else f"for {node}"

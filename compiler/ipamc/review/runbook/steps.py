@@ -107,6 +107,7 @@ SHORT = {
     "hostname": "kubernetes.io/hostname",
 }
 """Short names of labels."""
+_ROLES = {"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
 SHARE = 10  # without a size, the cluster is divided into this many waves
 
 
@@ -119,11 +120,14 @@ class Split(Struct, frozen=True, kw_only=True):
 
 
 def waves(cluster: Cluster, nodes: Collection[str], split: Split) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the waves as (label's value, nodes), by value, then by name; nodes without the label last."""
+    """Return the waves as (label's value, nodes), by value, then by name; nodes without the label last.
+    After them each node of the control plane is a wave of its own: etcd needs most of its members.
+    """
     label = SHORT.get(split.by, split.by)
     labels: Mapping[str, Mapping[str, str]] = {node.name: node.labels for node in cluster.nodes}
     groups: dict[tuple[bool, str], list[str]] = defaultdict(list)
-    for node in sorted(nodes):
+    alone = [node for node in sorted(nodes) if _ROLES & labels.get(node, {}).keys()]
+    for node in sorted({*nodes} - {*alone}):
         value = labels.get(node, {}).get(label) if label else ""
         groups[value is None, value or ""].append(node)
     found = []
@@ -131,7 +135,7 @@ def waves(cluster: Cluster, nodes: Collection[str], split: Split) -> tuple[tuple
         size = split.size or (len(members) if label else max(1, len(cluster.nodes) // SHARE))
         name = f"without {label}" if lacks else value
         found += [(name, tuple(members[start : start + size])) for start in range(0, len(members), size)]
-    return tuple(found)
+    return (*found, *(("control plane", (node,)) for node in alone))
 
 
 WAVE, NODE, BREAK = "\1", "\2", "\3"
