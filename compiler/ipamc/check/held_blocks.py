@@ -49,6 +49,11 @@ class Faulty(Struct, frozen=True, kw_only=True):
         unit = terms(self.lines[0].node).unit
         return several(blocks, unit, number=len({line.node for line in self.lines}))
 
+    def about(self, finding: Diagnostic) -> Diagnostic:
+        """Return a finding with the nodes and the pools of the lines."""
+        pools = {self.fault.pool or line.pool for line in self.lines} - {""}
+        return finding.about((line.node for line in self.lines), pools)
+
     def move(self, cluster: Scheme, where: str) -> str:
         """Return how to move the nodes; "" if they are moving already, or the operator allocates."""
         if self.replaced or cluster.shared_pools or any(line.state is State.PENDING for line in self.lines):
@@ -70,7 +75,7 @@ class Faulty(Struct, frozen=True, kw_only=True):
         """Return a finding about blocks that must move."""
         make = warning if self.replaced else error
         text = f"{self.lines[0].block} {message}; held by {self.held_by}"
-        return make(code, self.at, text, also=also, help=fix)
+        return self.about(make(code, self.at, text, also=also, help=fix))
 
 
 def classify(cluster: Scheme, want: Want, line: Line, pool: Pool | None) -> tuple[Fault, ...]:
@@ -156,7 +161,7 @@ def _settle(cluster: Scheme, group: Faulty) -> str:
 def held_outside_pools(_: Scheme, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0417: blocks outside every pool are held, and not rendered."""
     message = f"{group.lines[0].block} is held outside every pool and not rendered: {group.held_by}"
-    yield warning("IPC0417", group.at, message)
+    yield group.about(warning("IPC0417", group.at, message))
 
 
 def over_excluded(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
@@ -193,7 +198,7 @@ def no_longer_selected(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
     # Where each pool that selects a node gives it blocks of its own, this one has nowhere to go.
     if way_out and not cluster.mode.one_block:
         way_out = group.give_back(cluster)
-    yield warning("IPC0304", group.at, message, also=also, help=way_out)
+    yield group.about(warning("IPC0304", group.at, message, also=also, help=way_out))
 
 
 def other_size(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
@@ -206,7 +211,8 @@ def other_size(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
         message = f"a /{size} is asked for now, and a /{have} is kept by {group.held_by}"
         at = next(node.at for node in cluster.nodes if node.name == group.lines[0].node)
     also = [Related(at, "the size is set here")]
-    yield warning("IPC0415", group.at, message, also=also, help=group.move(cluster, f"to blocks of /{size}"))
+    fix = group.move(cluster, f"to blocks of /{size}")
+    yield group.about(warning("IPC0415", group.at, message, also=also, help=fix))
     sizes = {family.block_size, *(other.sizes.get(family.family) for other in pool.block_sizes)}
     if cluster.shared_pools and have not in sizes:
         held = Related(group.at, f"held by {group.held_by}")
@@ -227,7 +233,7 @@ def over_reserved(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
         fix, here = f"take {found.block} out of reserved", "reserved here"
         if not group.replaced:
             fix = f"move the node: ipamc lock {cluster.name} --renumber {block}; or {fix}"
-    yield warning("IPC0416", group.at, message, also=[Related(found.at, here)], help=fix)
+    yield group.about(warning("IPC0416", group.at, message, also=[Related(found.at, here)], help=fix))
 
 
 UNTIL_MOVED = frozenset({other_family, over_excluded, outside_pools})
