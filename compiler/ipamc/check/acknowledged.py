@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
+from operator import attrgetter
 
 from msgspec.structs import replace
 
@@ -27,9 +27,9 @@ class Acknowledging:
         self._entries, used = scheme.acknowledges, bool(scheme.acknowledges)
         self._pools = {(pool.at.path, pool.at.document, pool.at.keys): pool.name for pool in scheme.pools}
         self._labels = {node.name: node.labels for node in scheme.nodes if used}
-        self._held = defaultdict[str, set[str]](set)
-        for line in lines if used else ():
-            self._held[line.node] |= {line.pool} if line.in_use else set()
+        self._held: dict[str, set[str]] = {}
+        for line in filter(attrgetter("in_use"), lines if used else ()):
+            self._held.setdefault(line.node, set()).add(line.pool)
 
     def mark(self, findings: Iterable[Diagnostic]) -> list[Diagnostic]:
         """Return the findings, each with the reason of the first entry that hides it."""
@@ -40,15 +40,14 @@ class Acknowledging:
 
     def hides(self, entry: Acknowledged, finding: Diagnostic) -> bool:
         """Return whether an entry hides a finding."""
-        nodes, labels, mild = finding.nodes, self._labels, finding.severity is not Severity.ERROR
+        if entry.code != finding.code or finding.severity is Severity.ERROR:
+            return False
+        nodes, labels = finding.nodes, self._labels
         pools = {*finding.pools, *self._pools_at(finding)}
         pools = pools or set().union(*(self._held.get(node, {""}) for node in nodes))
         chosen = all(node in labels and entry.nodes.matches(labels[node], node) for node in nodes)
-        return (
-            (mild and entry.code == finding.code)
-            and (not entry.pools or (bool(pools) and pools <= set(entry.pools)))
-            and (entry.nodes == EVERY or (bool(nodes) and chosen))
-        )
+        by_pools = not entry.pools or (bool(pools) and pools <= set(entry.pools))
+        return by_pools and (entry.nodes == EVERY or (bool(nodes) and chosen))
 
     def _pools_at(self, finding: Diagnostic) -> Iterator[str]:
         for at in (finding.at, *(other.at for other in finding.also)):

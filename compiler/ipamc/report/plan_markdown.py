@@ -144,15 +144,13 @@ class _Cutter(Struct):
 
     def findings(self, findings: Sequence[Diagnostic]) -> Iterator[str]:
         errors = [_finding(finding) for finding in errors_of(findings)]
-        hidden = [finding for finding in findings if finding.acknowledged]
-        every = [finding for finding in findings if finding.severity is Severity.WARNING]
-        warnings = [_finding(finding) for finding in every if not finding.acknowledged]
+        shown = (finding for finding in findings if not finding.acknowledged)
+        warnings = [_finding(finding) for finding in shown if finding.severity is Severity.WARNING]
         if errors:
             yield f"**{count(len(errors), 'error')}**\n\n{self.items(errors)}"
         if warnings:
             yield _folded(count(len(warnings), "warning"), self.items(warnings))
-        if hidden:
-            yield tally(hidden)
+        yield from filter(None, [tally(finding for finding in findings if finding.acknowledged)])
 
     def notes(self, clusters: Sequence[ClusterReport]) -> Iterator[str]:
         if found := notes(clusters):
