@@ -19,8 +19,8 @@ _ELSEWHERE = ("IPC08", "IPC09", "IPC0591", "IPC0614")
 
 class Acknowledging:
     """The entries of a cluster, which hide notes and warnings. A narrowed one hides a finding if it chooses
-    all pools, and all nodes, that the finding is about, and so none that does not say which they are. A
-    finding about nodes alone is about the pools of which they have blocks.
+    all pools, and all nodes, that the finding is about, and so none that does not say which they are. It is
+    about the pools in which its places are, or else about those of which its nodes have blocks.
     """
 
     def __init__(self, scheme: Scheme, lines: Iterable[Line]) -> None:
@@ -43,8 +43,8 @@ class Acknowledging:
         if entry.code != finding.code or finding.severity is Severity.ERROR:
             return False
         nodes, labels = finding.nodes, self._labels
-        pools = {*finding.pools, *self._pools_at(finding)}
-        pools = pools or set().union(*(self._held.get(node, {""}) for node in nodes))
+        held = (self._held.get(node, {""}) for node in nodes)
+        pools = set(self._pools_at(finding)) or set().union(*held)
         chosen = all(node in labels and entry.nodes.matches(labels[node], node) for node in nodes)
         by_pools = not entry.pools or (bool(pools) and pools <= set(entry.pools))
         return by_pools and (entry.nodes == EVERY or (bool(nodes) and chosen))

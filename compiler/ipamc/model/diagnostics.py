@@ -90,14 +90,12 @@ class Diagnostic(Struct, frozen=True, kw_only=True):
     help: str = ""
     nodes: tuple[str, ...] = ()
     """All the nodes that it is about, if its rule gives them as data."""
-    pools: tuple[str, ...] = ()
-    """The same of pools. It is also about those in which its places are."""
     acknowledged: str = ""
     """The reason for which the cluster acknowledges it; "" if it does not."""
 
-    def about(self, nodes: Iterable[str], pools: Iterable[str] = ()) -> Diagnostic:
-        """Return it with all the nodes, and all the pools, that it is about."""
-        return replace(self, nodes=tuple(sorted(set(nodes))), pools=tuple(sorted(set(pools))))
+    def about(self, nodes: Iterable[str]) -> Diagnostic:
+        """Return it with all the nodes that it is about."""
+        return replace(self, nodes=tuple(sorted(set(nodes))))
 
 
 class RelatedSpan(Related, frozen=True):
