@@ -16,6 +16,7 @@ from ipamc.catalogue import catalogue
 from ipamc.check.admission import policy_too_large
 from ipamc.check.capacity import config_map_too_large
 from ipamc.cli import ipamc as main_command
+from ipamc.model.acknowledge import MILD
 from ipamc.model.admission import Admission
 from ipamc.model.limits import LARGEST_CONFIG_MAP, LARGEST_OBJECT, LONGEST_EXPRESSION
 from ipamc.workspace.disk import assets
@@ -92,6 +93,12 @@ def fired() -> dict[str, set[str]]:
     return found
 
 
+def fired_mildly() -> set[str]:
+    """Return the codes of the notes and warnings that cases expect."""
+    found = {finding for case in cases().values() for finding in case.findings}
+    return {finding[-8:-1] for finding in found if "error[" not in finding}
+
+
 def makers() -> Iterator[tuple[str, str]]:
     """Return (code, function) of every call that makes a finding, or chooses its severity and then makes it."""
     for path in SOURCES:
@@ -128,6 +135,14 @@ def test_a_code_is_made_by_exactly_one_function() -> None:
         by_code[code].add(function)
     assert {code: functions for code, functions in by_code.items() if len(functions) > 1} == {}
     assert sorted(by_code) == list(CODES)
+
+
+def test_what_may_be_acknowledged_is_what_gives_a_note_or_a_warning() -> None:
+    """The only other one is about acknowledging itself."""
+    words = r"(?:warning|note|make|fails|illegal)\(\s*\"(IPC\d{4})\""
+    mild = {code for path in SOURCES for code in re.findall(words, path.read_text())}
+    assert mild - {"IPC0112"} == MILD
+    assert not {code for code in fired_mildly() if code not in MILD | {"IPC0112"}}
 
 
 def test_texts_are_well_formed() -> None:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ipamc.assertions import run
 from ipamc.check import address_space, admission, check, check_plan, network
+from ipamc.check.acknowledged import Acknowledging, hides_nothing
 from ipamc.check.capacity import config_map_too_large, nearly_full
 from ipamc.check.drift import find_drift, pin_not_held
 from ipamc.check.pools import check_ranges
@@ -130,8 +131,9 @@ def load_folder(inputs: Inputs) -> tuple[AddressSpace | Cluster, Lock]:
     """Read a cluster or an address space and its lock, and check them; place nothing, read no tests.
     Raises Refused.
     """
-    with _located(inputs):
-        cluster, lock = _load(inputs, Log(), tests=False)
+    log = Log()
+    with _located(inputs, log):
+        cluster, lock = _load(inputs, log, tests=False)
         if not isinstance(cluster, AddressSpace):
             return cluster, lock
         if not inputs.surveyed:
@@ -157,6 +159,7 @@ def _load(inputs: Inputs, log: Log, *, tests: bool) -> tuple[AddressSpace | Clus
         # Nodes as kubectl prints them: without Cilium they get no block.
         cluster = log.keep(with_cilium_alone(cluster, lock))
     # Pools are disjoint, and the versions support what the cluster needs.
+    log.acknowledge = Acknowledging(cluster, lock.lines).mark
     about = check(cluster) if isinstance(cluster, Cluster) else check_ranges(cluster.pools)
     log.add((*about, *found))
     return cluster, lock
@@ -167,7 +170,7 @@ def compile_cluster(inputs: Inputs) -> Compilation:
     The folder of an address space is compiled by `compile_space`.
     """
     log = Log()
-    with _located(inputs):
+    with _located(inputs, log):
         cluster, lock = _load(inputs, log, tests=not inputs.skip_tests)
         if isinstance(cluster, AddressSpace):
             return compile_space(cluster, lock, inputs, log)
@@ -193,14 +196,16 @@ def compile_cluster(inputs: Inputs) -> Compilation:
         policies = admission.policy_too_large(cluster, files) if cluster.admission.used else ()
         log.add((*config_map_too_large(cluster, files), *policies))
         log.add(verify(arranged, files, inputs.schemas, f"{inputs.folder}/rendered"))
-    found = locate(log.diagnostics, texts_of(inputs))
+        if not inputs.skip_tests:
+            log.add(hides_nothing(cluster, plan.lock.lines, log.diagnostics))
+    found = locate(log.acknowledge(log.diagnostics), texts_of(inputs))
     return Compilation(files=files, lock=dumps(plan.lock), plan=plan, diagnostics=found, index=index)
 
 
 def plan_edit(cluster: Cluster, lock: Lock, inputs: Inputs) -> Plan:
     """Plan a cluster as an edit leaves it, by every rule up to the plan; render nothing. Raises Refused."""
     log = Log()
-    with _located(inputs):
+    with _located(inputs, log):
         log.add(check(cluster))
         return _plan(cluster, lock, inputs, inputs.before, log)
 
@@ -223,7 +228,7 @@ def run_tests_only(inputs: Inputs) -> TestRun:
     Raises Refused if there is no plan to test, or some tests cannot run.
     """
     log = Log()
-    with _located(inputs):
+    with _located(inputs, log):
         cluster, lock = _load(inputs, log, tests=True)
         if isinstance(cluster, AddressSpace):
             plan = _plan_space(cluster, lock, inputs, log)
@@ -266,6 +271,7 @@ def _plan(cluster: Cluster, lock: Lock, inputs: Inputs, before: Rendered, log: L
     state = log.keep(reconciled)
     # What nodes need -> blocks.
     plan = log.keep(allocate(cluster, wants, state, today))
+    log.acknowledge = Acknowledging(cluster, plan.lock.lines).mark
     # Capacity, maxPods, limits of the mode, drift.
     phase("checking")
     released = released_on(cluster, plan.lock, today)
@@ -356,9 +362,9 @@ def texts_of(inputs: Inputs) -> Mapping[str, bytes]:
 
 
 @contextmanager
-def _located(inputs: Inputs) -> Iterator[None]:
-    """Add line and column to every finding of a Refused."""
+def _located(inputs: Inputs, log: Log) -> Iterator[None]:
+    """Add line and column to every finding of a Refused, and mark those that are acknowledged."""
     try:
         yield
     except Refused as refused:
-        raise Refused(locate(refused.diagnostics, texts_of(inputs))) from None
+        raise Refused(locate(log.acknowledge(refused.diagnostics), texts_of(inputs))) from None

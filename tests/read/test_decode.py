@@ -78,6 +78,16 @@ FULL: dict[str, dict[str, Any]] = {
             "patchNodes": "annotations",
             "admission": {"assign": True, "assignBeta": True, "enforce": "deny"},
             "output": {"shardSize": 10, "nodeObjects": "create"},
+            "acknowledge": [
+                {
+                    "code": "IPC0951",
+                    "reason": "no speaker reads Nodes",
+                    "pools": ["default"],
+                    "nodes": {
+                        "nodeSelectorTerms": [{"matchExpressions": SELECTORS, "matchFields": SELECTORS[:1]}]
+                    },
+                }
+            ],
         },
     },
     "addressspace.schema.json": {

@@ -23,6 +23,7 @@ spec:
   bgp: metallb
   quarantineDays: 5
   budget: {leave: 10}
+  acknowledge: [{code: IPC0311, reason: to come, pools: [a, old], nodes: zone == "z"}]
 ---
 apiVersion: ipamc/v1alpha1
 kind: IPPool
@@ -105,6 +106,15 @@ def cluster(text: str) -> Scheme:
         ('"NET-*"', '"*"', ["test tickets asserted → changed"]),
         ("nodes: [{name: n1}]", "nodes: [{name: n1}, {name: n2}]", []),
         ("10.2.0.0/16], ", "10.2.0.0/16, 10.3.0.0/16], ", []),
+        ("pools: [a, old], ", "pools: [old], ", []),
+        ("reason: to come", "reason: for others", []),
+        ("pools: [a, old], ", "", ['acknowledge IPC0311 of nodes zone == "z" (none) → to come']),
+        (', nodes: zone == "z"', "", ["acknowledge IPC0311 of pools a, old (none) → to come"]),
+        (
+            "acknowledge: [",
+            "acknowledge: [{code: IPC0568, reason: by hand}, ",
+            ["acknowledge IPC0568 (none) → by hand"],
+        ),
     ],
 )  # fmt: skip
 def test_a_setting(old: str, new: str, found: list[str]) -> None:

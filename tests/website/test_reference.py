@@ -76,7 +76,7 @@ def lacking(name: str, field: Field) -> Iterator[str]:
         yield "an example"
     ours = KIND[name].api_versions == (OURS,)
     said = field.required or field.choice or "default" in field.schema or ABSENT(field.description)
-    if ours and not said and "elector" not in field.path:
+    if ours and not said and not re.search(r"elector|\.match", field.path):
         yield "a default, or what holds without it"
 
 

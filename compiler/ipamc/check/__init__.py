@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ipamc import on_demand
-from ipamc.check import capacity, drift
+from ipamc.check import acknowledged, capacity, drift
 from ipamc.check.modes import adopt_without_unlisted, check_modes, control_plane, metallb
 from ipamc.check.multi_pool import check_multi_pool, check_pods, default_pool_lacks_family
 from ipamc.check.pools import check_pins, check_pools, check_usage, ipv6_too_wide
@@ -25,6 +25,7 @@ else:
 
 def check(cluster: Cluster) -> Iterator[Diagnostic]:
     """Yield the findings that need neither lock nor plan."""
+    yield from acknowledged.not_mild(cluster)
     yield from check_modes(cluster)
     yield from check_pools(cluster)
     yield from check_pins(cluster)

@@ -66,7 +66,8 @@ def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
         every = f"; {names(node.name for node, _ in nodes)}" if len(nodes) > 1 else ""
         those = f'{count(len(nodes), "node")} of pool "{name}" with fewer IPv{family} addresses than pods'
         message = f"{those}: {node.name} has {room} for maxPods {node.max_pods}{every}"
-        yield warning("IPC0551", node.at, message, help=f"{way_out}, or lower maxPods")
+        found = warning("IPC0551", node.at, message, help=f"{way_out}, or lower maxPods")
+        yield found.about(node.name for node, _ in nodes)
 
 
 def too_many_shards_needed(plan: Plan) -> Iterator[Diagnostic]:

@@ -126,4 +126,5 @@ def held_by_another(plan: Plan) -> Iterator[Diagnostic]:
             address = address_for(pool, first.block)
             waits = f"; until then a node with {address} gets no block by admission" if address else ""
             fix = f"move {first.node}: ipamc lock {plan.cluster.name} --renumber {first.node}{waits}"
-            yield warning("IPC0314", line_at(plan.lock, first, otherwise=pool.at), message, help=fix)
+            found = warning("IPC0314", line_at(plan.lock, first, otherwise=pool.at), message, help=fix)
+            yield found.about(line.node for line in lines)

@@ -47,7 +47,12 @@ class Faulty(Struct, frozen=True, kw_only=True):
         """Return the nodes, and their blocks."""
         blocks = [f"{line.node} ({line.block})" for line in self.lines]
         unit = terms(self.lines[0].node).unit
-        return several(blocks, unit, number=len({line.node for line in self.lines}))
+        return several(blocks, unit, number=len(self.nodes))
+
+    @property
+    def nodes(self) -> list[str]:
+        """Return the names of the nodes, sorted."""
+        return sorted({line.node for line in self.lines})
 
     def move(self, cluster: Scheme, where: str) -> str:
         """Return how to move the nodes; "" if they are moving already, or the operator allocates."""
@@ -59,7 +64,7 @@ class Faulty(Struct, frozen=True, kw_only=True):
     def give_back(self, cluster: Scheme) -> str:
         """Return how to give the blocks back if the nodes need no others for them."""
         line, lock = self.lines[0], f"ipamc lock {cluster.name}"
-        more = ", and likewise each of the others" if len({line.node for line in self.lines}) > 1 else ""
+        more = ", and likewise each of the others" if len(self.nodes) > 1 else ""
         leave = f"drain {line.node}, take it out of the inventory, and run {lock}"
         return f"{line.node} keeps it; to give it back, {leave}; then: {lock} --release {line.block}{more}"
 
@@ -67,7 +72,7 @@ class Faulty(Struct, frozen=True, kw_only=True):
         """Return a finding about blocks that must move."""
         make = warning if self.replaced else error
         text = f"{self.lines[0].block} {message}; held by {self.held_by}"
-        return make(code, self.at, text, also=also, help=fix)
+        return make(code, self.at, text, also=also, help=fix).about(self.nodes)
 
 
 def classify(cluster: Scheme, want: Want, line: Line, pool: Pool | None) -> tuple[Fault, ...]:
@@ -153,7 +158,7 @@ def _settle(cluster: Scheme, group: Faulty) -> str:
 def held_outside_pools(_: Scheme, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0417: blocks outside every pool are held, and not rendered."""
     message = f"{group.lines[0].block} is held outside every pool and not rendered: {group.held_by}"
-    yield warning("IPC0417", group.at, message)
+    yield warning("IPC0417", group.at, message).about(group.nodes)
 
 
 def over_excluded(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
@@ -190,7 +195,7 @@ def no_longer_selected(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
     # Where each pool that selects a node gives it blocks of its own, this one has nowhere to go.
     if way_out and not cluster.mode.one_block:
         way_out = group.give_back(cluster)
-    yield warning("IPC0304", group.at, message, also=also, help=way_out)
+    yield warning("IPC0304", group.at, message, also=also, help=way_out).about(group.nodes)
 
 
 def other_size(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
@@ -203,7 +208,8 @@ def other_size(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
         message = f"a /{size} is asked for now, and a /{have} is kept by {group.held_by}"
         at = next(node.at for node in cluster.nodes if node.name == group.lines[0].node)
     also = [Related(at, "the size is set here")]
-    yield warning("IPC0415", group.at, message, also=also, help=group.move(cluster, f"to blocks of /{size}"))
+    fix = group.move(cluster, f"to blocks of /{size}")
+    yield warning("IPC0415", group.at, message, also=also, help=fix).about(group.nodes)
     sizes = {family.block_size, *(other.sizes.get(family.family) for other in pool.block_sizes)}
     if cluster.shared_pools and have not in sizes:
         held = Related(group.at, f"held by {group.held_by}")
@@ -224,7 +230,8 @@ def over_reserved(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
         fix, here = f"take {found.block} out of reserved", "reserved here"
         if not group.replaced:
             fix = f"move the node: ipamc lock {cluster.name} --renumber {block}; or {fix}"
-    yield warning("IPC0416", group.at, message, also=[Related(found.at, here)], help=fix)
+    also = [Related(found.at, here)]
+    yield warning("IPC0416", group.at, message, also=also, help=fix).about(group.nodes)
 
 
 UNTIL_MOVED = frozenset({other_family, over_excluded, outside_pools})

@@ -162,7 +162,8 @@ def not_rendered_yet(cluster: Cluster) -> Iterator[Diagnostic]:
         message = several([node.name for node in planned], "planned node", what)
         joined = f"when they have joined: ipamc ci apply {cluster.name}"
         fix = f"{joined}; where Argo CD or Flux applies, refresh, compile and merge then"
-        yield note("IPC0568", planned[0].at / "planned", message, also=[cluster.version_here], help=fix)
+        found = note("IPC0568", planned[0].at / "planned", message, also=[cluster.version_here], help=fix)
+        yield found.about(node.name for node in planned)
 
 
 def controller_manager(cluster: Cluster) -> Iterator[Diagnostic]:

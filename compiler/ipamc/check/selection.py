@@ -185,4 +185,4 @@ def left_out(apart: Sequence[Node], reasons: Mapping[str, str]) -> Iterator[Diag
         if any(why.startswith(NO_AGENT) for why in by_reason):
             say = "say in cluster.yaml which nodes run it: a dump of ipamc ci refresh has no pods to tell"
         way_out = f"{say}: ipamc explain Cluster.spec.cilium.nodeSelector"
-        yield note("IPC0836", apart[0].at, text, help=way_out)
+        yield note("IPC0836", apart[0].at, text, help=way_out).about(node.name for node in apart)

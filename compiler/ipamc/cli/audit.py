@@ -81,6 +81,7 @@ def audited(
     """Return the findings of an audit, located, in order of place.
     Raises Refused, EnvironmentFailure, OSError.
     """
+    from ipamc.check.acknowledged import Acknowledging
     from ipamc.check.selection import left_out
     from ipamc.importing.facts import with_kept
     from ipamc.model.gc_pause import paused_collector
@@ -109,4 +110,4 @@ def audited(
         if any(reason.severity is Severity.ERROR for reason in reasons):
             raise Refused(locate([*warnings, *reasons], sides.sources))
         about = (*warnings, *reasons, *left_out(dump.apart, without), *audit(scene))
-        return locate(about, sides.sources)
+        return locate(Acknowledging(sides.cluster, sides.lock.lines).mark(about), sides.sources)

@@ -210,7 +210,7 @@ def print_findings(
         elif style != "github":
             text = harmless(text)
         click.echo(text, err=True, color=True, nl=False)
-    if findings and style == "full":
+    if style == "full" and not all(finding.acknowledged for finding in findings):
         say("")
     if findings and not document:
         say(tally(findings))

@@ -224,6 +224,7 @@ def _start(cluster: str, files: Sequence[str], options: Options, style: str, val
 
 
 def _refresh(cluster: str, files: Sequence[str], labels: Sequence[str], style: str, *, rebuilt: bool) -> int:
+    from ipamc.check.acknowledged import Acknowledging
     from ipamc.importing import refresh as anew
     from ipamc.importing.refresh import Past, refresh
     from ipamc.read.locate import locate
@@ -246,8 +247,8 @@ def _refresh(cluster: str, files: Sequence[str], labels: Sequence[str], style: s
             texts = refresh(there, folder, dump, past, sources=sources, labels=labels, rebuilt=rebuilt)
     except Refused as refused:
         raise Refused(locate(refused.diagnostics, sources)) from None
-    about = [*without, *anew.about_nodes(there, folder, dump), *anew.inside_ranges(there, dump)]
-    print_findings([*warnings, *locate(about, sources)], style)
+    about = [*warnings, *without, *anew.about_nodes(there, folder, dump), *anew.inside_ranges(there, dump)]
+    print_findings(locate(Acknowledging(there, ()).mark(about), sources), style)
     found = anew.changes(there, dump, labels)
     said = (
         f"{count(len(some), 'node')} {what}{f' ({names(some)})' if some else ''}"

@@ -15,7 +15,7 @@ from ipamc.cli.command import REFUSED, Verb
 from ipamc.cli.findings import Problems, format_option, tell
 from ipamc.cli.options import output_option, source_of, source_options
 from ipamc.cli.terminal import colour, columns, has_blocks, is_terminal, progress, show, show_csv, show_record
-from ipamc.model.diagnostics import count
+from ipamc.model.diagnostics import count, names
 from ipamc.workspace.failure import EnvironmentFailure
 
 if TYPE_CHECKING:
@@ -137,6 +137,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     choice = Choice(pools=pools, nodes=nodes, states=frozenset(map(State, states)))
     reading = _Reading(source_of(**where), choice)
     found: Sequence[ClusterAggregates | ShownCluster]
+    hidden: list[tuple[str, tuple[str, ...]]] = []
     if aggregates or output in ROUTERS:
         if output in {"csv", "prometheus"} or show_blocks:
             raise click.UsageError(
@@ -149,6 +150,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     else:
         lines = show_blocks or choice.of_lines
         found = pooled = reading.read(_shown(choice, reading.source.day(), lines=lines))
+        hidden = [(cluster.name, cluster.acknowledged) for cluster in pooled]
         if output == "text":
             from ipamc.report.show_text import Screen, ShowOptions, render
 
@@ -164,6 +166,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     missing = reading.missing()
     nothing = [] if found or missing or not choice.of_lines else [reading.nothing()]
     notes = [about_started(cluster.name, cluster.started) for cluster in found if cluster.started]
+    notes += [f"{name}: findings of {names(codes)} are acknowledged" for name, codes in hidden if codes]
     tell(style, *missing, *nothing, *notes)
     return reading.problems.conclude(style, answered=not missing)
 

@@ -10,6 +10,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from ipamc.model.acknowledge import Acknowledged
 from ipamc.model.admission import Admission
 from ipamc.model.assertion import Assertion
 from ipamc.model.bgp import Advertisement, NodeOverride, PeerCluster, PeerConfig
@@ -237,6 +238,7 @@ class Scheme(Struct, frozen=True, kw_only=True, dict=True):
     """A `List` with `metadata.continue`: the rest of the list is not in the input."""
     tests: tuple[Assertion, ...] = ()
     """In order of file and place; empty if the cluster was not read for a compile."""
+    acknowledges: tuple[Acknowledged, ...] = ()
 
     @property
     def mode(self) -> LockMode:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ipamc.model.limits import MOST_FINDINGS
 
@@ -87,6 +88,14 @@ class Diagnostic(Struct, frozen=True, kw_only=True):
     message: str
     also: tuple[Related, ...] = ()
     help: str = ""
+    nodes: tuple[str, ...] = ()
+    """All the nodes that it is about, if its rule gives them as data."""
+    acknowledged: str = ""
+    """The reason for which the cluster acknowledges it; "" if it does not."""
+
+    def about(self, nodes: Iterable[str]) -> Diagnostic:
+        """Return it with all the nodes that it is about."""
+        return replace(self, nodes=tuple(sorted(set(nodes))))
 
 
 class RelatedSpan(Related, frozen=True):
@@ -133,6 +142,7 @@ def located(finding: Diagnostic, span: Callable[[At], Span]) -> Located:
         message=finding.message,
         also=tuple(RelatedSpan(span(related.at), related.label) for related in finding.also),
         help=finding.help,
+        acknowledged=finding.acknowledged,
     )
 
 
@@ -203,6 +213,8 @@ class Log(Struct):
     """Collects the findings of all stages; an error ends the compile after its stage."""
 
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    acknowledge: Callable[[Iterable[Diagnostic]], list[Diagnostic]] = list
+    """Marks those that the cluster acknowledges, as soon as it is known."""
 
     def add(self, found: Iterable[Diagnostic]) -> None:
         """Record the findings of a stage, at most MOST_FINDINGS; raise `Refused` if one is an error."""

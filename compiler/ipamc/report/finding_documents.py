@@ -113,9 +113,10 @@ def sarif(content: Content) -> str:
     Columns count UTF-16 code units: readers that ignore `columnKind` expect that.
     """
     pairs = zip(content.findings, fingerprints(content.findings), strict=True)
-    ranked = sorted(pairs, key=lambda pair: pair[0].severity)
+    ranked = sorted(pairs, key=lambda pair: (pair[0].acknowledged != "", pair[0].severity))
     kept, left_out = ranked[:SARIF_RESULTS], [finding for finding, _ in ranked[SARIF_RESULTS:]]
     codes = sorted({finding.code for finding, _ in kept})
+    hides = any(finding.acknowledged for finding in content.findings)
     failures = [": ".join(filter(None, (failure.folder, failure.text))) for failure in content.failures]
     said = [("error", text) for text in failures]
     if left_out:
@@ -139,16 +140,17 @@ def sarif(content: Content) -> str:
         "invocations": [ran],
         "originalUriBaseIds": {_ROOT: {"description": {"text": "the root of the repository"}}},
         "columnKind": "utf16CodeUnits",
-        "results": [_result(finding, mark, codes.index(finding.code)) for finding, mark in kept],
+        "results": [_result(finding, mark, codes.index(finding.code), hides=hides) for finding, mark in kept],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
 
 
-def _result(finding: Located, fingerprint: str, index: int) -> dict[str, object]:
+def _result(finding: Located, fingerprint: str, index: int, *, hides: bool) -> dict[str, object]:
     related = list(enumerate(finding.also, 1))
     links = [f"[{visible(place.label).translate(_IN_LINK)}]({number})" for number, place in related]
     # Related places are links, not texts: code scanning shows one only if the message links to it.
     first, *rest = lines(finding)
+    reasons = [{"kind": "external", "justification": visible(finding.acknowledged)}]
     return {
         "ruleId": finding.code,
         "ruleIndex": index,
@@ -160,6 +162,8 @@ def _result(finding: Located, fingerprint: str, index: int) -> dict[str, object]
             for number, place in related
         ],
         "partialFingerprints": {"ipamc/v1": fingerprint},
+        # If one result of a run has the field, all must (3.27.23).
+        **({"suppressions": reasons if finding.acknowledged else []} if hides else {}),
     }
 
 
@@ -191,9 +195,9 @@ FAILED = "failed"
 
 def junit(content: Content) -> str:
     """JUnit XML: a suite a file, a case a finding; for `ipamc test` a case for each test of a cluster.
-    Errors are failures; warnings and notes are cases that pass, with their text. Characters that XML forbids
-    (control characters, lone surrogates, noncharacters) are spelled out by `visible`. Without findings it has
-    one passing case: CI systems reject an empty document.
+    Errors are failures; warnings and notes are cases that pass, with their text, acknowledged ones skipped.
+    Characters that XML forbids (control characters, lone surrogates, noncharacters) are spelled out by
+    `visible`. Without findings it has one passing case: CI systems reject an empty document.
     """
     from xml.etree.ElementTree import Element, indent, tostring  # noqa: PLC0415 - 3 ms, for this format alone
 
@@ -250,7 +254,9 @@ def _findings(suites: Element, path: str, findings: list[Located]) -> None:
         line = {"line": str(finding.at.line)} if finding.at.line else {}
         case = _add(suite, "testcase", {"classname": path, "name": name, "file": path, **line})
         text = _text(finding)
-        if finding.severity is Severity.ERROR:
+        if finding.acknowledged:
+            _add(case, "skipped", {"message": visible(f"acknowledged: {finding.acknowledged}")}, text)
+        elif finding.severity is Severity.ERROR:
             _add(case, "failure", {"type": finding.code, "message": visible(finding.message)}, text)
         else:
             _add(case, "system-out", {}, f"{finding.severity.word}: {text}")

@@ -70,6 +70,7 @@ class Format(Struct, frozen=True):
     """The text is one document: it is printed without findings, too, and nothing else is printed."""
     rooted: bool = False  # paths are relative to the repository's root; False: as the user would type them
     rules: bool = False  # it contains the catalogue's entries
+    acknowledged: bool = False  # it has what is acknowledged, marked; others leave it out
 
 
 FORMATS = {
@@ -78,8 +79,8 @@ FORMATS = {
     "json": Format(),
     "github": Format(document=False, rooted=True),
     "gitlab": Format(rooted=True),
-    "sarif": Format(rooted=True, rules=True),
-    "junit": Format(rooted=True),
+    "sarif": Format(rooted=True, rules=True, acknowledged=True),
+    "junit": Format(rooted=True, acknowledged=True),
 }
 NAMES = tuple(FORMATS)
 
@@ -98,7 +99,8 @@ def report(
     a location refers to its whole file. `checked` are the tests; their findings are among `findings`.
     """
     document = FORMATS[name].document
-    in_order = sorted(map(with_spans, findings), key=attrgetter("order"))
+    chosen = (each for each in findings if FORMATS[name].acknowledged or not each.acknowledged)
+    in_order = sorted(map(with_spans, chosen), key=attrgetter("order"))
     shown, more = first_of_each(in_order, len(in_order) if document else FINDINGS_SHOWN)
     content = Content(
         findings=tuple(shown),

@@ -37,7 +37,7 @@ def _cluster(cluster: ClusterReport) -> dict[str, Any]:
         "status": cluster.status.value,
         "said": cluster.said,
         "changed": cluster.changed,
-        "findings": [finding_documents.record(finding) for finding in cluster.findings],
+        "findings": [finding_documents.record(each) for each in cluster.findings if not each.acknowledged],
         **(_difference(cluster.difference) if cluster.difference else {}),
     }
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from ipamc.model.diagnostics import Diagnostic, Severity, count, errors_of, names
 from ipamc.model.limits import LEAST_ROWS, LONGEST_PLAN_COMMENT, NAMES_IN_LINE, OPEN_ROWS, ROWS_TRIED
 from ipamc.report.plan_text import ARROW, Section, Sign, aligned, headline, notes, quiet, sections
-from ipamc.report.terminal_text import visible, where
+from ipamc.report.terminal_text import tally, visible, where
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport, PlanStatus
 
 NO_WIDTH = "\u200b"
@@ -57,8 +57,8 @@ def _render(report: PlanReport, clusters: Sequence[ClusterReport], limit: int) -
         parts += [] if quiet(cluster) else cutter.cluster(cluster)
     same = []
     for cluster in filter(quiet, clusters):
-        warnings = sum(finding.severity is Severity.WARNING for finding in cluster.findings)
-        same.append(code(cluster.name) + (f" ({count(warnings, 'warning')})" if warnings else ""))
+        said = tally(f for f in cluster.findings if f.severity is Severity.WARNING or f.acknowledged)
+        same.append(code(cluster.name) + (f" ({said})" if said else ""))
     parts += [f"No changes: {cutter.some(same)}"] if same else []
     parts += cutter.notes(clusters)
     against = f" against {code(report.base)}" if report.base else ""
@@ -144,11 +144,13 @@ class _Cutter(Struct):
 
     def findings(self, findings: Sequence[Diagnostic]) -> Iterator[str]:
         errors = [_finding(finding) for finding in errors_of(findings)]
-        warnings = [_finding(finding) for finding in findings if finding.severity is Severity.WARNING]
+        shown = (finding for finding in findings if not finding.acknowledged)
+        warnings = [_finding(finding) for finding in shown if finding.severity is Severity.WARNING]
         if errors:
             yield f"**{count(len(errors), 'error')}**\n\n{self.items(errors)}"
         if warnings:
             yield _folded(count(len(warnings), "warning"), self.items(warnings))
+        yield from filter(None, [tally(finding for finding in findings if finding.acknowledged)])
 
     def notes(self, clusters: Sequence[ClusterReport]) -> Iterator[str]:
         if found := notes(clusters):

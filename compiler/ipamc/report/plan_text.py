@@ -109,7 +109,7 @@ def notes(clusters: Iterable[ClusterReport]) -> list[tuple[Diagnostic, list[str]
     found: dict[tuple[str, str], tuple[Diagnostic, list[str]]] = {}
     for cluster in clusters:
         for note in cluster.findings:
-            if note.severity is Severity.NOTE:
+            if note.severity is Severity.NOTE and not note.acknowledged:
                 found.setdefault((note.code, note.message), (note, []))[1].append(cluster.name)
     return [found[key] for key in sorted(found)]
 

@@ -81,7 +81,7 @@ def _at(path: str, index: int) -> dict[str, str]:
 def results(came: ResourceList, findings: Sequence[Located]) -> list[Object]:
     """Return findings as results, each with its object, file and field."""
     made: list[Object] = []
-    for finding in findings:
+    for finding in (each for each in findings if not each.acknowledged):
         item, keys = place(came, finding.at)
         text = f"{finding.code}: {finding.message}"
         about: dict[str, object] = {}

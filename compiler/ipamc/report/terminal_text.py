@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct
 
-from ipamc.model.diagnostics import At, Diagnostic, Span, count
+from ipamc.model.diagnostics import At, Diagnostic, Severity, Span, count
 from ipamc.model.limits import AFTER_CARET, BEFORE_CARET, TEXT_SHOWN
 
 TAB = "    "
@@ -111,9 +111,10 @@ def where(at: At) -> str:
 
 
 def tally(findings: Iterable[Diagnostic]) -> str:
-    """Return the last line: `2 errors, 1 warning`."""
-    numbers = Counter(finding.severity for finding in findings)
-    return ", ".join(count(number, severity.word) for severity, number in sorted(numbers.items()))
+    """Return the last line: `2 errors, 1 warning, 3 findings acknowledged`."""
+    numbers = Counter("" if each.acknowledged else each.severity.word for each in findings)
+    parts = [count(numbers[kind.word], kind.word) for kind in Severity if numbers[kind.word]]
+    return ", ".join([*parts, *([f"{count(numbers[''], 'finding')} acknowledged"] if numbers[""] else [])])
 
 
 Cells = tuple[str, ...]  # a row of a box

@@ -100,6 +100,7 @@ class ShownCluster(Struct, frozen=True, kw_only=True):
     started: frozenset[Block]  # blocks that nodes started with, and may no longer have
     quarantine_days: int | None
     today: str  # ISO 8601
+    acknowledged: tuple[str, ...] = ()  # the codes of which the cluster acknowledges findings
 
     def free_on(self, line: Line) -> str:
         """Return the first day on which a quarantined line can be given out; "" for others, or never."""
@@ -149,6 +150,7 @@ def shown(
         started=started,
         quarantine_days=cluster.quarantine_days,
         today=today,
+        acknowledged=tuple([each.code for each in cluster.acknowledges]),
     )
 
 

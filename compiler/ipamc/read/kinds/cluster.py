@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 from ipamc.model import cluster
+from ipamc.model.acknowledge import Acknowledged
 from ipamc.model.admission import Admission
 from ipamc.model.bgp import POD_CIDR, POD_IP_POOL, Advert, Advertisement
 from ipamc.model.cidr import Range
@@ -75,6 +76,13 @@ class _Advertisement(Own):
     selector: RawLabelSelector | UnsetType = UNSET
 
 
+class _Acknowledged(Own):
+    code: Annotated[str, Meta(pattern=r"^IPC[0-9]{4}$")]
+    reason: Text
+    pools: list[Text] = field(default_factory=list)
+    nodes: str | RawSelector = ""
+
+
 class RawSpec(Own):
     """`spec`."""
 
@@ -95,6 +103,7 @@ class RawSpec(Own):
     patch_nodes: cluster.PatchNodes | UnsetType = UNSET
     admission: Admission = Admission()
     output: _Output = field(default_factory=_Output)
+    acknowledge: list[_Acknowledged] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if len(set(self.ip_families)) < len(self.ip_families):
@@ -150,6 +159,11 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[clust
             labels=reading.labels(each.labels, place, "labels"),
             adverts=(advert,),
         )
+    entries = []
+    for number, one in enumerate(spec.acknowledge):
+        place = here / "acknowledge" / number
+        nodes, names = read_selector(one.nodes, place / "nodes", reading), tuple(one.pools)
+        entries.append(Acknowledged(code=one.code, reason=one.reason, pools=names, nodes=nodes, at=place))
     version = _version(cilium.version)
     pinning: cluster.Pinning = "pool" if version >= since(Capability.DEFAULT_IP_POOL) else "none"
     patch: cluster.PatchNodes = "podCIDRs" if mode is cluster.Mode.KUBERNETES else "none"
@@ -186,6 +200,7 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[clust
         shard_size=spec.output.shard_size,
         node_objects=spec.output.node_objects,
         admission=spec.admission,
+        acknowledges=tuple(entries),
     )
 
 

@@ -20,7 +20,7 @@ from ipamc.model.limits import DUMP_SLACK
 from ipamc.read.rules import DUMP, DUMP_OF_POLICIES
 from ipamc.review.audit import blocks, nodes, programs, routes, three_ways
 from ipamc.review.audit.context import ENDPOINT, POD, Context, Result, Suppressed
-from ipamc.review.live.objects import CILIUM_NODE, NODE_CONFIG, POOL
+from ipamc.review.live.objects import CILIUM_NODE, NODE, NODE_CONFIG, POOL
 
 
 def refused(context: Context, changed: str, applied_at: str) -> list[Diagnostic]:
@@ -227,9 +227,11 @@ def audit(context: Context, checks: Iterable[Check] = CHECKS) -> Iterator[Diagno
     for check in checks:
         for item in list(check(context, suppressed)):
             suppressed.add(item.causes)
-            yield item.finding
+            objects = [cause.about.partition(" ") for cause in item.causes]
+            of_nodes = objects and all(kind in {NODE, CILIUM_NODE} for kind, _, _ in objects)
+            yield item.finding.about(name for _, _, name in objects) if of_nodes else item.finding
 
 
 def number_of_problems(findings: Iterable[Diagnostic]) -> int:
-    """Count the errors and warnings; notes are no problems."""
-    return sum(finding.severity is not Severity.NOTE for finding in findings)
+    """Count the errors and warnings; notes, and what is acknowledged, are no problems."""
+    return sum(each.severity is not Severity.NOTE and not each.acknowledged for each in findings)

@@ -279,7 +279,8 @@ def unread_pod_cidrs(context: Context, suppressed: Suppressed) -> Iterator[Resul
         routes = "but a speaker that reads Nodes would announce wrong routes"
         has = f"node {node.name} has podCIDRs {texts(node.pod_cidrs)}, and its pods use {texts(mine)}"
         also = [Related(context.cluster.field("spec", "bgp"), f"bgp: {context.cluster.bgp}")]
-        yield Result(note("IPC0951", node.at, f"{has}{more}: {unread}, {routes}", also=also))
+        found = note("IPC0951", node.at, f"{has}{more}: {unread}, {routes}", also=also)
+        yield Result(found.about(each.name for each, _ in apart))
 
 
 def former_router(context: Context, suppressed: Suppressed) -> Iterator[Result]:

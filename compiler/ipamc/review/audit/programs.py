@@ -172,7 +172,8 @@ def operator_errors(context: Context, _: Suppressed) -> Iterator[Result]:
             first, others = some[0], and_others([each.name for each in some])
             text = f"the operator says of {first.name}: {quoted(first.error)}{others}{more}"
             also = [Related(each.at, f"{each.name}: {each.error}") for each in some[1:MOST_PLACES]]
-            yield Result(make("IPC0970", first.at, text, also=also, help=way_out))
+            found = make("IPC0970", first.at, text, also=also, help=way_out)
+            yield Result(found.about(each.name for each in some))
 
 
 def _severity(context: Context, seen: CiliumNode, cause: str) -> str:

@@ -250,6 +250,9 @@ def _of_cluster(before: Cluster, after: Cluster) -> Iterator[Setting]:
         yield Setting(name="admission.assign", old="true", new="false")
     if _ENFORCE.index(asks.enforce) < _ENFORCE.index(asked.enforce):
         yield Setting(name="admission.enforce", old=asked.enforce, new=asks.enforce)
+    for entry in after.acknowledges:
+        if not any(each.covers(entry) for each in before.acknowledges):
+            yield Setting(name=f"acknowledge {entry}", old=NONE, new=entry.reason)
 
 
 def _kept_back(before: Scheme, after: Scheme) -> Iterator[Setting]:
