@@ -195,7 +195,7 @@ def test_a_hostile_member_is_refused(run: Run, tmp_path: Path) -> None:
     edit(tmp_path, "a/c.yaml", "from: fabric", "cidrs: [10.0.0.0/20]")
     edit(tmp_path, "a/c.yaml", "  addressSpace: fabric\n", "")
     shutil.rmtree(tmp_path / "clusters/a/rendered")
-    (tmp_path / "clusters/a/ipam.lock").unlink()
+    git(tmp_path, "rm", "--quiet", "clusters/a/ipam.lock")
     assert run("compile", "a")[0] == 0
     code, said = run("plan", "a", "--base", "HEAD")
     assert (code, "IPC0703" in said) == (1, True)

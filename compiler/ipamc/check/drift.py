@@ -8,8 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.check.disputed import adopt, other_dump, too_many
-from ipamc.check.evidence import apart, cidr_texts, node_and_cilium_node_differ
+from ipamc.check.evidence import (
+    adopt,
+    apart,
+    cidr_texts,
+    node_and_cilium_node_differ,
+    other_dump,
+    too_many,
+)
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.cluster import Mode, Scheme
@@ -75,9 +81,11 @@ def find_drift(plan: Plan) -> Drift:
             if node.pod_cidrs and drift.wanted(node) != node.pod_cidrs and node.name not in said:
                 shown = [ShownBlock(block, node.name, node.at) for block in node.pod_cidrs]
                 strays = list(ownership.strays(shown))
-                if not _is_given(plan, node, strays):
+                if node.name in plan.held or not _is_anothers(strays):
                     nodes.append((node, _is_late(strays)))
-    return replace(drift, nodes=tuple(nodes), cilium_nodes=tuple(_by_cilium_nodes(plan, ownership)))
+    without = said - plan.held.keys()
+    cilium_nodes = (each for each in _by_cilium_nodes(plan, ownership) if each[0].name not in without)
+    return replace(drift, nodes=tuple(nodes), cilium_nodes=tuple(cilium_nodes))
 
 
 def _by_cilium_nodes(
@@ -91,7 +99,7 @@ def _by_cilium_nodes(
         if found is None or (cluster.mode is Mode.KUBERNETES and found.pod_cidrs):
             continue  # no node's block, or the Node counts
         differ = [pair for pair in ownership.strays(evidence.by(seen)) if pair[1] in SEVERITY]
-        if differ and not _is_given(plan, found, differ):
+        if differ and (found.name in plan.held or not _is_anothers(differ)):
             yield found, seen, [shown for shown, _ in differ], _is_late(differ)
 
 
@@ -187,9 +195,9 @@ def _is_late(strays: Iterable[tuple[ShownBlock, Ownership]]) -> bool:
     return {SEVERITY.get(owner, error) for _, owner in strays} == {warning}
 
 
-def _is_given(plan: Plan, node: Node, strays: Iterable[tuple[ShownBlock, Ownership]]) -> bool:
-    """Return whether a node without a block shows that of another one, which IPC0423 reports."""
-    return node.name not in plan.held and Ownership.ANOTHERS in (owner for _, owner in strays)
+def _is_anothers(strays: Iterable[tuple[ShownBlock, Ownership]]) -> bool:
+    """Return whether a node shows a block of another one: if it has none itself, IPC0423 reports that."""
+    return any(owner is Ownership.ANOTHERS for _, owner in strays)
 
 
 def _held_at(plan: Plan, name: str) -> list[Related]:

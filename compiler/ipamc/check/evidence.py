@@ -1,4 +1,9 @@
-"""Rules about blocks that the running cluster shows, compared with each other and the lock (rule 6 of it)."""
+"""Rules about blocks that the running cluster shows, compared with each other and the lock (rule 6 of it).
+
+A node about which lock and cluster disagree is disputed, and stops no other one. Its line stays, and so do
+its objects; it gets nothing new, and what it shows counts as taken. There are two ways out: `ipamc lock
+--adopt` where the cluster is right, or the node goes to its line.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from ipamc.check.disputed import adopt
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import Block, address_text
@@ -35,6 +39,24 @@ def pod_cidrs_count(cluster: Cluster) -> bool:
     """Return whether agents, rendered patches or a BGP speaker use the podCIDRs of Nodes."""
     announced = cluster.bgp == "metallb" and not can(cluster.cilium, Capability.METALLB_CILIUM_NODE)
     return announced or cluster.mode is Mode.KUBERNETES or cluster.patch_nodes == "podCIDRs"
+
+
+def too_many(cluster: Scheme, disputed: Collection[str]) -> bool:
+    """Return whether so many nodes are disputed that the dump may be of another cluster."""
+    return len(disputed) > max(FEW_NODES, len(cluster.nodes) * cluster.budget_leave // 100)
+
+
+def adopt(lock: Lock, node: str) -> str:
+    """Return the beginning of a fix: what to do if the cluster is right."""
+    return f"if the pods of {node} use what it shows: ipamc lock {lock.cluster} --adopt {node}; if not: "
+
+
+def other_dump(lock: Lock) -> str:
+    """Return the beginning of a fix where many nodes are disputed."""
+    live = "; in multi-pool mode with the CIDRs of the live CiliumPodIPPools as they are"
+    pools = live if lock.mode is Mode.MULTI_POOL else ""
+    replace = "if this dump is of another cluster, or older than the last apply, replace it"
+    return f"{replace}; if the cluster is right: ipamc lock {lock.cluster} --adopt all{pools}; if not: "
 
 
 def apart(cluster: Scheme, ownership: OwnershipRules) -> Iterator[tuple[Node, CiliumNode]]:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ipamc.check.disputed import too_many
 from ipamc.check.drift import disagreeing
 from ipamc.check.evidence import (
     Unknown,
@@ -20,6 +19,7 @@ from ipamc.check.evidence import (
     consent_about_nobody,
     other_cluster,
     pods_elsewhere,
+    too_many,
 )
 from ipamc.check.held_blocks import ILLEGAL, UNTIL_MOVED, Fault, Faulty, classify
 from ipamc.check.leavers import leaver_findings, truncated_list
