@@ -396,3 +396,20 @@ def test_no_column_is_empty(capsys: pytest.CaptureFixture[str]) -> None:
     head = capsys.readouterr().out.splitlines()[1]
     assert "POOL" not in head
     assert "NODE" not in head
+
+
+def test_a_disputed_node_is_named(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It shows another block than its line: git is asked what was there, and the cluster is right or not."""
+    seen = SEEN.replace("ghost", "n3").replace("10.0.2.96", "10.0.2.128")
+    (fleet / "clusters/blue/seen.yaml").write_text(seen)
+    nodes = "apiVersion: ipamc/v1alpha1\nkind: NodeInventory\nnodes: [{name: n1}, {name: n3}]\n"
+    (fleet / "clusters/blue/nodes.yaml").write_text(nodes)
+    cluster = (fleet / "clusters/blue/cluster.yaml").read_text()
+    (fleet / "clusters/blue/cluster.yaml").write_text(cluster.replace("pinning: none", "pinning: node"))
+    lock = BLUE.replace('"n3","released":true', '"n3"')
+    (fleet / "clusters/blue/ipam.lock").write_text(lock)
+    what = "blue: 1 node disputed: n3; what to do: ipamc compile blue --check"
+    assert what in which(capsys, "10.0.0.128")[2]
+    assert what not in which(capsys, "10.0.0.1")[2]
+    assert main(["show", "blue"]) == 0
+    assert what in capsys.readouterr().err

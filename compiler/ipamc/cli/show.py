@@ -126,7 +126,7 @@ def command(  # noqa: PLR0913 - an argument for each option
             error
     """
     from ipamc.model.lock import State
-    from ipamc.report.lock_lines import about_started
+    from ipamc.report.lock_lines import about_disputed, about_started
     from ipamc.review.shown_pools import Choice
 
     if runway or changes:
@@ -137,7 +137,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     choice = Choice(pools=pools, nodes=nodes, states=frozenset(map(State, states)))
     reading = _Reading(source_of(**where), choice)
     found: Sequence[ClusterAggregates | ShownCluster]
-    hidden: list[tuple[str, tuple[str, ...]]] = []
+    pooled: Sequence[ShownCluster] = ()
     if aggregates or output in ROUTERS:
         if output in {"csv", "prometheus"} or show_blocks:
             raise click.UsageError(
@@ -150,7 +150,6 @@ def command(  # noqa: PLR0913 - an argument for each option
     else:
         lines = show_blocks or choice.of_lines
         found = pooled = reading.read(_shown(choice, reading.source.day(), lines=lines))
-        hidden = [(cluster.name, cluster.acknowledged) for cluster in pooled]
         if output == "text":
             from ipamc.report.show_text import Screen, ShowOptions, render
 
@@ -165,7 +164,9 @@ def command(  # noqa: PLR0913 - an argument for each option
             _write(output, pooled, reading, blocks=lines)
     missing = reading.missing()
     nothing = [] if found or missing or not choice.of_lines else [reading.nothing()]
-    notes = [about_started(cluster.name, cluster.started) for cluster in found if cluster.started]
+    notes = [about_disputed(cluster.name, cluster.disputed) for cluster in pooled if cluster.disputed]
+    notes += [about_started(cluster.name, cluster.started) for cluster in found if cluster.started]
+    hidden = ((cluster.name, cluster.acknowledged) for cluster in pooled)
     notes += [f"{name}: findings of {names(codes)} are acknowledged" for name, codes in hidden if codes]
     tell(style, *missing, *nothing, *notes)
     return reading.problems.conclude(style, answered=not missing)

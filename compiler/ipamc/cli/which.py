@@ -119,14 +119,16 @@ class _Search(Struct):
                 f"{path} is the lock of cluster {named(text)!r}, not of {name!r}: {instead}"
             )
         started: frozenset[Block] = frozenset()
-        if any(row.line.in_use for row in found) and b'"mode":"multi-pool"' in text[: text.find(b"\n")]:
+        if any(row.line.in_use for row in found):
             from ipamc.pipeline import load_folder
-            from ipamc.report.lock_lines import about_started
-            from ipamc.review.shown_pools import started_with
+            from ipamc.report.lock_lines import about_disputed, about_started
+            from ipamc.review.shown_pools import disputed, started_with
 
             with suppress(Refused):
                 cluster, lock = load_folder(self.source.inputs(folder, rendered=False))
                 started = started_with(cluster, lock) & {row.line.block for row in found}
+                if nodes := disputed(cluster, lock) & {row.line.node for row in found}:
+                    self.notes.append(about_disputed(name, nodes))
             if started:
                 self.notes.append(about_started(name, started))
         for row in sorted(found, key=lambda row: row.number):

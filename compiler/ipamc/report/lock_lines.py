@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from ipamc.model.cidr import Block
-from ipamc.model.diagnostics import Span, count
+from ipamc.model.diagnostics import Span, count, several
 from ipamc.model.lock import Line, State
 from ipamc.report.terminal_text import Cells, box, visible, where, width
 
@@ -32,6 +32,12 @@ def about_started(name: str, started: Collection[Block]) -> str:
     held = f"{visible(name)}: {count(len(started), 'block')} held at start: what a node started with"
     shown = "no CiliumNode of the input shows that the nodes have them now (kubectl get ciliumnodes -o json)"
     return f"{held}. Cilium's operator gives out the blocks of such pools, and {shown}"
+
+
+def about_disputed(name: str, nodes: Collection[str]) -> str:
+    """Return the line about disputed nodes."""
+    shown = visible(name)
+    return f"{shown}: {several(sorted(nodes), 'node', 'disputed')}; what to do: ipamc compile {shown} --check"
 
 
 def state_record(line: Line, *, started: bool = False) -> dict[str, str | bool | int]:

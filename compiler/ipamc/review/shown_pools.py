@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ipamc.check.drift import disagreeing
 from ipamc.law.change import is_over, last_day
 from ipamc.lock.utilisation import PoolUse, lines_in, utilisation
 from ipamc.model.address_sets import lines_over
@@ -18,7 +19,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.cluster import Scheme
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, Lock, State
-from ipamc.model.ownership import ShownBlocks
+from ipamc.model.ownership import OwnershipRules, ShownBlocks
 from ipamc.model.pool_words import Terms, terms
 from ipamc.place.candidates import assign, shared_pools, unlisted_pools
 from ipamc.place.quarantine import first_day, released_on
@@ -101,6 +102,7 @@ class ShownCluster(Struct, frozen=True, kw_only=True):
     quarantine_days: int | None
     today: str  # ISO 8601
     acknowledged: tuple[str, ...] = ()  # the codes of which the cluster acknowledges findings
+    disputed: frozenset[str] = frozenset()  # nodes about which the lock and the cluster disagree
 
     def free_on(self, line: Line) -> str:
         """Return the first day on which a quarantined line can be given out; "" for others, or never."""
@@ -151,6 +153,7 @@ def shown(
         quarantine_days=cluster.quarantine_days,
         today=today,
         acknowledged=tuple([each.code for each in cluster.acknowledges]),
+        disputed=disputed(cluster, lock),
     )
 
 
@@ -203,6 +206,16 @@ def operator_pools(cluster: Scheme, published: Iterable[str] = ()) -> frozenset[
     """
     wants = assign(cluster) if cluster.own_pools else ()
     return shared_pools(cluster, wants, published) | unlisted_pools(cluster)
+
+
+def disputed(cluster: Scheme, lock: Lock) -> frozenset[str]:
+    """Return the nodes with blocks about which lock and cluster disagree. O(lines log lines)."""
+    evidence, rules = (
+        Evidence(cluster, lock.lines),
+        OwnershipRules(cluster, lock.lines, operator_pools(cluster)),
+    )
+    shown = [blocks for node in cluster.nodes if (blocks := evidence.of(node))]
+    return disagreeing(cluster, rules, shown) & {line.node for line in lock.lines if line.in_use}
 
 
 def started_with(cluster: Scheme, lock: Lock) -> frozenset[Block]:
