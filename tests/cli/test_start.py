@@ -27,7 +27,7 @@ def imported(repository: Path, words: str, **environment: str) -> set[str]:
     done = subprocess.run(
         [sys.executable, "-c", RUN, *words.split()],
         cwd=repository,
-        env={"PATH": os.environ["PATH"], **environment},
+        env={**{key: os.environ[key] for key in ("PATH", "PYTHONPATH") if key in os.environ}, **environment},
         capture_output=True,
         text=True,
         check=True,

@@ -102,16 +102,16 @@ def command(
         --machines: Plan a node for each machine in the files, which are no dump.
         --prefixes: Make pools of the prefixes in a CSV file instead: an export of NetBox, or a spreadsheet.
         --helm-values: The values of Cilium's chart, in place of a cilium-config that the dump lacks.
-        --block-size: With --prefixes: the block size of pools that the file does not tell; above 32 it is for
-            IPv6. Repeatable.
+        --block-size: With --prefixes: the block size of pools that the file does not tell. With --distinct:
+            that of the new blocks. Above 32 it is for IPv6. Repeatable.
         --label: Keep this label of nodes or machines, too; KEY may end in *. Repeatable.
         --mode: Cilium's IPAM mode, where the dump does not tell.  [default for Calico: multi-pool]
         --cilium-version: The lowest minor that runs, where the dump does not tell.
         --managed-by: Who owns cilium-config.  [default: as the dump tells]
         --operator: Who gives blocks from now on in cluster-pool mode: ipamc alone, or the operator in the
             ranges that it has.
-        --distinct: Where Calico runs: give the nodes new blocks of this range, beside Calico's. Repeatable,
-            for IPv6.
+        --distinct: Where Calico runs: give the nodes new blocks of this range, beside Calico's: of /24 (IPv6:
+            /112), or smaller ones that suffice for twice the nodes. Repeatable, for IPv6.
         --rebuilt: With --refresh: the cluster was built again, and all uids are new.
     Examples:
         kubectl get nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,pods,cm -A -o json | ipamc import lab
@@ -135,8 +135,8 @@ def command(
         if (prefixes := given["prefixes"]) is not None:
             _refuse_others("--prefixes reads no dump: only --block-size goes with it", _OF_PREFIXES)
             return _planned(cluster, prefixes, given["sizes"], style)
-        if given["sizes"]:
-            raise click.UsageError("--block-size goes with --prefixes")
+        if given["sizes"] and not given["distinct"]:
+            raise click.UsageError("--block-size goes with --prefixes, and with --distinct")
         if refresh and given["values"]:
             raise click.UsageError("--helm-values goes with the first import: a refresh reads no flags")
         if not files and sys.stdin.isatty():
@@ -180,6 +180,7 @@ def _options(given: Mapping[str, Any]) -> Options:
         mode=Mode(given["mode"]) if given["mode"] else None,
         cilium=cilium,
         distinct=distinct,
+        sizes=_by_family(given["sizes"]),
         **{name: given[name] for name in ("operator", "managed_by", "labels")},
     )
 
@@ -317,9 +318,7 @@ def _planned(cluster: str, file: str, sizes: Sequence[int], style: str) -> int:
     from ipamc.workspace.dump import load_table
     from ipamc.workspace.source import Disk
 
-    by_family = {6 if size > 32 else 4: size for size in sizes}
-    if len(by_family) < len(sizes):
-        raise click.UsageError("--block-size is given twice for one family")
+    by_family = _by_family(sizes)
     folder, name = new_folder(cluster, "write")
     is_new = not (disk.is_folder(folder) and source_paths(folder))
     if not is_new:
@@ -357,6 +356,13 @@ def _planned(cluster: str, file: str, sizes: Sequence[int], style: str) -> int:
     else:
         say(f"{folder}: has the {count(len(plan.pools), 'pool')} of the plan; nothing is written")
     return DONE
+
+
+def _by_family(sizes: Sequence[int]) -> Mapping[int, int]:
+    by_family = {6 if size > 32 else 4: size for size in sizes}
+    if len(by_family) < len(sizes):
+        raise click.UsageError("--block-size is given twice for one family")
+    return by_family
 
 
 def _files_of(plan: PlannedPools, inputs: Inputs) -> tuple[dict[str, bytes], Sequence[Diagnostic]]:

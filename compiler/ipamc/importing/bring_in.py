@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ipamc.check.selection import left_out
@@ -52,6 +52,8 @@ class Options(Struct, frozen=True, kw_only=True):
     managed_by: ManagedBy | None = None
     distinct: tuple[Block, ...] = ()
     """Ranges that Calico does not use, from which the nodes of its cluster get new blocks."""
+    sizes: Mapping[int, int] = field(default_factory=dict)
+    """The prefix lengths of these blocks by family, where somebody chose them."""
     labels: tuple[str, ...] = ()
     """Keys of labels to keep besides `inventory.LABELS`; a `*` at the end matches any rest of a key."""
 
@@ -162,7 +164,9 @@ def drafted(dump: Dump, facts: Facts, options: Options) -> tuple[Dump, Draft]:
     dump = with_kept(dump, mode or Mode.MULTI_POOL)
     if calico_gives(dump):
         if options.distinct:
-            return dump, calico.distinct_draft(dump, options.distinct, mode or Mode.CLUSTER_POOL)
+            return dump, calico.distinct_draft(
+                dump, options.distinct, options.sizes, mode or Mode.CLUSTER_POOL
+            )
         return dump, calico.draft(dump, mode or Mode.MULTI_POOL)
     runs = facts.config_at is not None or dump.cilium_nodes
     mode = mode or (Mode(facts.mode) if runs else Mode.KUBERNETES)  # of ClusterCIDRs

@@ -41,6 +41,14 @@ def clusters_folder() -> str:
     return Path(os.path.relpath(found, here)).as_posix()
 
 
+def top_of(folder: str) -> str | None:
+    """Return the top folder of the work tree that contains a folder; None outside of one. Runs no program.
+    It is the nearest folder above with `.git`, which no branch can forge: no commit can have that name.
+    """
+    start = Path(folder).resolve()  # links are followed
+    return next((str(path) for path in (start, *start.parents) if os.path.lexists(path / ".git")), None)
+
+
 def folder_of(name: str) -> str:
     """Return the path of a cluster's folder in `clusters/`, which need not exist."""
     return Path(clusters_folder(), name).as_posix()

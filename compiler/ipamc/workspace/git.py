@@ -10,13 +10,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ipamc.workspace import git_run, git_tree
+from ipamc.workspace.clusters import top_of
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.git_run import must, run
 
 APPLIED = "refs/ipamc/applied/"
 """The prefix, before a cluster's name, of the ref of the commit that was last applied to it completely."""
 
-root = git_run.top_of
+root = top_of
 _OBJECT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?").fullmatch
 
 

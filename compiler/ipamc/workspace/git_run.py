@@ -22,6 +22,7 @@ from typing import IO
 from msgspec import Struct
 
 from ipamc.model.limits import GIT_SECONDS, LARGEST_FILE
+from ipamc.workspace.clusters import top_of
 from ipamc.workspace.environment import program
 from ipamc.workspace.failure import EnvironmentFailure
 
@@ -97,14 +98,6 @@ class Running(Struct, frozen=True):
         code = self.process.wait()
         self.stderr.seek(0)
         return Done(code, output, text(self.stderr.read(1 << 20)))
-
-
-def top_of(folder: str) -> str | None:
-    """Return the top folder of the work tree that contains a folder; None outside of one. Runs no program.
-    It is the nearest folder above with `.git`, which no branch can forge: no commit can have that name.
-    """
-    start = Path(folder).resolve()  # links are followed
-    return next((str(path) for path in (start, *start.parents) if os.path.lexists(path / ".git")), None)
 
 
 def text(output: bytes) -> str:

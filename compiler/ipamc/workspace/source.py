@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ipamc.read.parts import BINDING, INDEX, is_looked_at
 from ipamc.workspace import disk, tree
-from ipamc.workspace.clusters import name_of, parent_of
+from ipamc.workspace.clusters import name_of, parent_of, top_of
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.inputs import (
     SHARED_TESTS,
@@ -319,11 +319,11 @@ def is_committed(folder: str, lock: bytes | None) -> bool:
 
 def _is_deleted(folder: str, name: str) -> bool:
     """Return whether the last commit has a missing file of a folder, and no `git rm` took it away."""
-    from ipamc.workspace import git
-
-    top = git.root(folder)
+    top = top_of(folder)
     if top is None or not _committed(folder, [name]):
         return False
+    from ipamc.workspace import git
+
     return git.is_staged(top, (PurePosixPath(below(top, folder)) / name).as_posix())
 
 

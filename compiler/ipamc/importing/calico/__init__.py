@@ -175,8 +175,10 @@ def _about_nodes(
         yield rules.other_pod_cidrs(other[0].at, [node.name for node in other])
 
 
-def distinct_draft(dump: Dump, ranges: Sequence[Block], mode: Mode) -> Draft:
-    """Return a cluster with blocks from ranges that Calico does not use, as in Cilium's own guide."""
+def distinct_draft(dump: Dump, ranges: Sequence[Block], asked: Mapping[int, int], mode: Mode) -> Draft:
+    """Return a cluster with blocks from ranges that Calico does not use, as in Cilium's own guide.
+    `asked` has prefix lengths of blocks by family.
+    """
     pools, found = read_pools(dump)
     held = holdings(dump, ())
     claimed = (claim.block for claim in held.claims)
@@ -192,7 +194,7 @@ def distinct_draft(dump: Dump, ranges: Sequence[Block], mode: Mode) -> Draft:
     families = tuple(dict.fromkeys(block.family for block in ranges))
     found += [*_not_of_cilium(dump, (), families, {}, mode), *rules.announced(dump)]
     by_family = {family: tuple(one for one in ranges if one.family == family) for family in sorted(families)}
-    sizes = {family: _size(some, len(dump.nodes)) for family, some in by_family.items()}
+    sizes = {family: asked.get(family) or _size(some, len(dump.nodes)) for family, some in by_family.items()}
     return Draft(
         mode=mode,
         families=families,

@@ -51,8 +51,8 @@ def older_dump(context: Context, changed: str, applied_at: str) -> Iterator[Diag
     """IPC0902: a dump is newer than what was applied, and than the lock."""
     newest, at, path = context.dump.newest, context.dump.at, context.lock.path
     since = applied_at or changed
-    if _is_before(newest, since):
-        what = f"what was applied last ({context.applied.revision})" if context.applied else path
+    if context.applied and _is_before(newest, since):
+        what = f"what was applied last ({context.applied.revision})"
         between = "changes in between would look like edits by hand"
         text = f"the dump is of {newest}, and {what} of {since}: {between}"
         yield error("IPC0902", at, text, help=f"make a new one: {DUMP}")
