@@ -192,3 +192,12 @@ def test_nodes_that_swapped_their_blocks_adopt_them(mode: str) -> None:
     assert world.compiled(shown=shown, lock=world.lock).plan.disputed == {"n1", "n2"}
     adopted = world.compiled(shown=shown, lock=world.lock, adopt=["n1", "n2"])
     assert held(adopted.lock) == {**world.held, **shown}
+
+
+@pytest.mark.parametrize("mode", ["kubernetes", "cluster-pool"])
+def test_a_node_with_two_blocks_adopts_none_where_the_mode_gives_one(mode: str) -> None:
+    world = World(mode)
+    shown = {"n1": [*world.held["n1"], "10.1.9.0/26"]}
+    with pytest.raises(Refused) as refused:
+        world.compiled(shown=shown, lock=world.lock, adopt=["n1"])
+    assert "IPC0425" in {each.code for each in refused.value.diagnostics}

@@ -70,9 +70,8 @@ def _unpublished_in_use(plan: Plan, published: Rendered) -> Iterator[Diagnostic]
             has = f"node {made[pool.name].name} has blocks of {of}"
             message = f"{has}: other CIDRs would replace its own"
             get = f"before you apply: kubectl get ciliumpodippool {pool.name} -o yaml"
-            write = f"write them first and as they are, delete {plan.lock.path} and rendered/"
             also = Related(made[pool.name].at, "its CiliumNode shows them")
-            fix = f"{get}; if its cidrs are others, {write}, and compile again"
+            fix = f"{get}; if its cidrs are others, write them as they are, and compile again"
             yield needs_a_hand(pool.at / "metadata" / "name", message, also, fix)
 
 

@@ -13,7 +13,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Diagnostic, error, warning
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, State
-from ipamc.model.ownership import Ownership
+from ipamc.model.ownership import Blocks, Ownership
 from ipamc.model.plan import NodeState, Origin, ShownBlock
 from ipamc.place.reconcile.context import Context
 from ipamc.place.reconcile.transitions import as_state, quarantined
@@ -138,8 +138,14 @@ def _is_own(over: Line, line: Line) -> bool:
 
 
 def _of_movers(nodes: Iterable[NodeState], context: Context) -> Iterator[ShownBlock]:
-    """Yield shown blocks of nodes in one-block modes, in families in which they show their pending block."""
+    """Yield shown blocks of nodes in one-block modes, in families in which they show their pending block, or
+    adopt another one.
+    """
     for node in nodes if context.one_block else ():
+        adopted = [line.block for line in node.held if node.origins.get(line.block) is Origin.ADOPTED]
+        families = {block.family for block in adopted}
+        kept = Blocks(line.block for line in node.held if line.block not in adopted)
+        yield from (each for each in node.shown if each.block.family in families and kept.fit(each))
         pending = [(line, shown) for line in node.pending for shown in node.shown]
         there = {shown.block.family for line, shown in pending if shown.fits(line.block)}
         yield from (shown for shown in node.shown if shown.block.family in there)
