@@ -40,8 +40,8 @@ class World:
         *,
         lock: str | None = None,
         today: str = DAY,
-        adopt: Sequence[str] = (),
         locked: bool = False,
+        **consent: Any,
     ) -> Compilation:
         """Compile with CiliumNodes, or in kubernetes mode podCIDRs, that show blocks."""
         shown = shown or {}
@@ -52,7 +52,7 @@ class World:
         ]
         seen = [] if self.mode == "kubernetes" else [self.seen(*pair) for pair in shown.items()]
         sources = fleet.as_json([*self.base, fleet.inventory(entries), *seen])
-        return fleet.compiled(sources, lock, today=today, adopt=adopt, locked=locked)
+        return fleet.compiled(sources, lock, today=today, locked=locked, **consent)
 
     def seen(self, name: str, blocks: Sequence[str]) -> fleet.Document:
         ipam: fleet.Document = {"podCIDRs": blocks}
@@ -83,6 +83,10 @@ def held(lock: str) -> Blocks:
         if line.keys() <= {"block", "pool", "node"}:
             found.setdefault(line["node"], []).append(line["block"])
     return found
+
+
+def helps(refused: Refused, code: str) -> str:
+    return "; ".join(each.help for each in refused.diagnostics if each.code == code)
 
 
 def verdicts(before: str, after: str, today: str = DAY) -> set[Verdict]:
@@ -186,12 +190,34 @@ def test_a_dump_of_another_cluster_is_refused(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_nodes_that_swapped_their_blocks_adopt_them(mode: str) -> None:
+def test_nodes_that_swapped_their_blocks_adopt_them_one_after_the_other(mode: str) -> None:
+    """The law of a change lets no two nodes exchange their blocks in one step: one is moved aside first."""
     world = World(mode)
     shown = {"n1": world.held["n2"], "n2": world.held["n1"]}
     assert world.compiled(shown=shown, lock=world.lock).plan.disputed == {"n1", "n2"}
-    adopted = world.compiled(shown=shown, lock=world.lock, adopt=["n1", "n2"])
-    assert held(adopted.lock) == {**world.held, **shown}
+    for names in (["n1"], ["n1", "n2"]):
+        with pytest.raises(Refused) as refused:
+            world.compiled(shown=shown, lock=world.lock, adopt=names)
+        assert "first: ipamc lock fleet --renumber n2, without a drain" in helps(refused.value, "IPC0423")
+    lock = world.compiled(shown=shown, lock=world.lock, renumber=["n2"]).lock
+    lock = world.compiled(shown=shown, lock=lock, settle=["n2"]).lock
+    for name in ("n1", "n2"):
+        lock = world.compiled(shown=shown, lock=lock, adopt=[name]).lock
+    assert held(lock) == {**world.held, **shown}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_chain_is_adopted_from_its_end(mode: str) -> None:
+    """n1 has the block of n2, which has another one: both adopt in one step."""
+    world = World(mode)
+    shown = {"n1": world.held["n2"], "n2": ["10.1.9.0/26"]}
+    with pytest.raises(Refused) as refused:
+        world.compiled(shown=shown, lock=world.lock, adopt=["n1"])
+    assert "first: ipamc lock fleet --adopt n1 --adopt n2" in helps(refused.value, "IPC0423")
+    assert held(world.compiled(shown=shown, lock=world.lock, adopt=["n1", "n2"]).lock) == {
+        **world.held,
+        **shown,
+    }
 
 
 @pytest.mark.parametrize("mode", ["kubernetes", "cluster-pool"])

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ipamc.model.lock import Consent
+from ipamc.lock.consent import parse_consent
 from ipamc.pipeline import Compilation, Inputs, compile_cluster
 from ipamc.workspace.disk import assets
 
@@ -56,11 +56,10 @@ def compiled(
     lock: str | None = None,
     *,
     today: str = "2026-11-21",
-    leave: Iterable[str] = (),
-    adopt: Iterable[str] = (),
     locked: bool = False,
+    **consent: Any,
 ) -> Compilation:
-    """Compile sources against a lock; raises Refused."""
+    """Compile sources against a lock, with options of `ipamc lock`; raises Refused."""
     return compile_cluster(
         Inputs(
             name="fleet",
@@ -70,7 +69,7 @@ def compiled(
             lock=lock.encode() if lock is not None else None,
             schemas=SCHEMAS,
             templates=TEMPLATES,
-            consent=Consent(leave=frozenset(leave), adopt=frozenset(adopt)),
+            consent=parse_consent(**consent),
             today=today,
             locked=locked,
         ),

@@ -80,9 +80,8 @@ def find_drift(plan: Plan) -> Drift:
         for node in cluster.nodes:
             if node.pod_cidrs and drift.wanted(node) != node.pod_cidrs and node.name not in said:
                 shown = [ShownBlock(block, node.name, node.at) for block in node.pod_cidrs]
-                strays = list(ownership.strays(shown))
-                if node.name in plan.held or not _is_anothers(strays):
-                    nodes.append((node, _is_late(strays)))
+                if node.name not in plan.conflicting:
+                    nodes.append((node, _is_late(ownership.strays(shown))))
     without = said - plan.held.keys()
     cilium_nodes = (each for each in _by_cilium_nodes(plan, ownership) if each[0].name not in without)
     return replace(drift, nodes=tuple(nodes), cilium_nodes=tuple(cilium_nodes))
@@ -99,7 +98,7 @@ def _by_cilium_nodes(
         if found is None or (cluster.mode is Mode.KUBERNETES and found.pod_cidrs):
             continue  # no node's block, or the Node counts
         differ = [pair for pair in ownership.strays(evidence.by(seen)) if pair[1] in SEVERITY]
-        if differ and (found.name in plan.held or not _is_anothers(differ)):
+        if differ and found.name not in plan.conflicting:
             yield found, seen, [shown for shown, _ in differ], _is_late(differ)
 
 
@@ -109,7 +108,7 @@ def check_drift(drift: Drift) -> Iterator[Diagnostic]:
     yield from pod_cidrs_differ(drift, make)
     yield from cilium_node_differs(drift, make)
     if drift.apart:
-        yield node_and_cilium_node_differ(drift.plan.cluster, drift.apart, make)
+        yield node_and_cilium_node_differ(drift.plan.cluster, drift.plan.lock, drift.apart, make)
 
 
 def pod_cidrs_differ(drift: Drift, disputed: Make) -> Iterator[Diagnostic]:
@@ -193,11 +192,6 @@ SEVERITY: Mapping[Ownership, Make] = {
 def _is_late(strays: Iterable[tuple[ShownBlock, Ownership]]) -> bool:
     """Return whether all of these blocks are from before a move, of which there are some."""
     return {SEVERITY.get(owner, error) for _, owner in strays} == {warning}
-
-
-def _is_anothers(strays: Iterable[tuple[ShownBlock, Ownership]]) -> bool:
-    """Return whether a node shows a block of another one: if it has none itself, IPC0423 reports that."""
-    return any(owner is Ownership.ANOTHERS for _, owner in strays)
 
 
 def _held_at(plan: Plan, name: str) -> list[Related]:

@@ -73,7 +73,7 @@ def apart(cluster: Scheme, ownership: OwnershipRules) -> Iterator[tuple[Node, Ci
 
 
 def node_and_cilium_node_differ(
-    cluster: Cluster, differ: Sequence[tuple[Node, CiliumNode]], make: Make
+    cluster: Cluster, lock: Lock, differ: Sequence[tuple[Node, CiliumNode]], make: Make
 ) -> Diagnostic:
     """IPC0506: a Node and its CiliumNode show the same blocks."""
     (node, other), *_ = differ
@@ -85,7 +85,7 @@ def node_and_cilium_node_differ(
         also.append(Related(there.at, f"CiliumNode {there.name}: {cidr_texts(there.blocks)}"))
     pods = f"kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}"
     join = "drain the node, delete its Node and CiliumNode, and let it join again"
-    fix = f"see which block the pods use: {pods}; {join}"
+    fix = f"see which block the pods use: {pods}; {adopt(lock, node.name)}{join}"
     if cluster.mode is not Mode.KUBERNETES and cluster.bgp == "none":
         fix += "; if nothing uses podCIDRs of Nodes: patchNodes: none"
     return make("IPC0506", node.at, message, also=also, help=fix)
@@ -123,13 +123,15 @@ def block_unknown(
     first, lock = unknown[0].node, f"ipamc lock {cluster.name}"
     inferred = [f"{shown.block} of {shown.node}" for each in unknown for shown in each.inferred]
     shows = [f"{shown.block} of {shown.node}" for each in unknown for shown in each.shown]
-    what = "without a line in the lock, whose blocks are not known"
-    message = several([each.node.name for each in unknown], "running node", what)
+    message = several([each.node.name for each in unknown], "running node", "whose blocks are not known")
     message += f"; addresses in use tell {names(inferred)}" if inferred else ""
     message += f", and no address in use is in {names(shows)}, which the input shows" if shows else ""
     adopt = f"to take over what the addresses tell: {lock} --adopt all; " if inferred else ""
-    none = f"if they have no pods of Cilium's yet: {lock} --no-pods all, or NODE for each"
-    yield error("IPC0434", first.at, message, help=f"{_add_to_input(cluster, first, dumped)}{adopt}{none}")
+    if not all(each.inferred or each.shown for each in unknown):
+        end = f"if they have no pods of Cilium's yet: {lock} --no-pods all, or NODE for each"
+    else:  # addresses in use prove that they have
+        end = f"or restart the agent of {first.name}, and refresh with a new dump"
+    yield error("IPC0434", first.at, message, help=f"{_add_to_input(cluster, first, dumped)}{adopt}{end}")
 
 
 def _add_to_input(cluster: Scheme, node: Node, dumped: Collection[str]) -> str:
@@ -251,29 +253,34 @@ def already_given(
     cluster: Scheme,
     lock: Lock,
     shown: ShownBlock,
-    block: Block,
     line: Line,
     *,
     stranger: bool = False,
     make: Make = error,
+    first: str = "",
 ) -> Diagnostic:
     """IPC0423: a block that a running node shows is not another node's in the lock."""
-    state = "quarantined, of" if line.since else "held by"
+    # `first` is the command that frees the line, if its own node shows another block.
+    state = "quarantined, of" if line.since else "held by" if line.state is State.HELD else "pending for"
     planned = any(node.planned for node in cluster.nodes if node.name == line.node)
-    if stranger and line.since:
-        fix = f"if {line.node} is really gone: ipamc lock {lock.cluster} --release {line.block}"
-    elif stranger:
+    join = f"drain {shown.node}, delete its Node and CiliumNode, and let it join again"
+    if stranger:
         delete = f"kubectl delete ciliumnode {shown.node}, and export the CiliumNodes again"
-        gone = f"if {shown.node} is gone, or was renamed: {delete}"
-        fix = f"{gone}; if it runs: add it to the inventory, and drain one of the two"
+        fix = f"if {shown.node} is gone, or was renamed: {delete}; if it runs: add it to the inventory"
+        if line.since:
+            fix += f"; if {line.node} is really gone: ipamc lock {lock.cluster} --release {line.block}"
+    elif first:
+        fix = f"{line.node} shows another block, too; first: {first}"
+    elif line.moved and line not in lock.written:
+        later = f"ipamc lock {lock.cluster} --adopt {shown.node}"
+        fix = f"{line.node} leaves it with this change; once that is merged: {later}"
+    elif planned or line.state is not State.HELD:
+        fix = f"{adopt(lock, shown.node)}{join}"
     else:
-        join = "delete its Node and CiliumNode, and let it join again"
-        refresh = f"ipamc import {lock.cluster} --refresh, with a new dump"
-        fix = f"see which of the two nodes uses it: {refresh}; drain the other, {join}"
-        if planned or line.since:
-            fix = f"{adopt(lock, shown.node)}drain {shown.node}, {join}"
+        refresh = f"ipamc import {lock.cluster} --refresh dump.json, with a new dump"
+        fix = f"see which of the two nodes uses it: {refresh}; if {line.node} does: {join}"
     goes, wait = _goes(cluster, shown.node, line.node)
-    message = f"node {shown.node} shows {block}, which overlaps {line.block} {state} {line.node}{goes}"
+    message = f"node {shown.node} shows {shown.block}, which overlaps {line.block} {state} {line.node}{goes}"
     also = [Related(line_at(lock, line, otherwise=shown.at), f"{state} {line.node} here")]
     return make("IPC0423", shown.at, message, also=also, help=wait or fix)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct
@@ -31,6 +32,15 @@ class Fault(Struct, frozen=True):
     """The excluded or reserved CIDR that it overlaps."""
 
 
+class Why(enum.Enum):
+    """Why a faulty block is a node's."""
+
+    HELD = "the lock has it"
+    REPLACED = "pending lines will replace it: until then an illegal block is only a warning"
+    SHOWN = "the node shows it, or returns to it"
+    DISPUTED = "the node shows it, and does not get it"
+
+
 class Faulty(Struct, frozen=True, kw_only=True):
     """Lines with the same fault: one finding."""
 
@@ -39,8 +49,12 @@ class Faulty(Struct, frozen=True, kw_only=True):
     """By family and address."""
     at: At
     """Of the first line: its row in the lock; if the lock does not have it yet, the node."""
-    replaced: bool
-    """Pending lines will replace them: until then an illegal block is only a warning."""
+    why: Why
+
+    @property
+    def replaced(self) -> bool:
+        """Return whether pending lines will replace them."""
+        return self.why is Why.REPLACED
 
     @property
     def held_by(self) -> str:
@@ -70,8 +84,9 @@ class Faulty(Struct, frozen=True, kw_only=True):
 
     def illegal(self, code: str, message: str, *, also: Iterable[Related] = (), fix: str) -> Diagnostic:
         """Return a finding about blocks that must move."""
-        make = warning if self.replaced else error
-        text = f"{self.lines[0].block} {message}; held by {self.held_by}"
+        make = warning if self.why in {Why.REPLACED, Why.DISPUTED} else error
+        verb = "shown" if self.why is Why.DISPUTED else "held"
+        text = f"{self.lines[0].block} {message}; {verb} by {self.held_by}"
         return make(code, self.at, text, also=also, help=fix).about(self.nodes)
 
 
@@ -141,12 +156,16 @@ def outside_pools(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
         named is None or named.dialect is not Dialect.CLUSTER_CIDR
     )
     keeps = " (disabled: true keeps what is held)" if native else ""
-    way_out = f"{keeps}, or consent to a move: {lock} --renumber {target}"
+    way_out = f"put the range back{keeps}, or consent to a move: {lock} --renumber {target}"
     if all(line.state is State.PENDING for line in group.lines):  # no node uses it yet
         release = ",".join(line.node for line in group.lines)
-        way_out = f", or cancel the renumber: {lock} --release {release}"
+        way_out = f"put the range back, or cancel the renumber: {lock} --release {release}"
+    if group.why in {Why.SHOWN, Why.DISPUTED}:
+        block, node = group.lines[0].block, group.lines[0].node
+        add = f"add {block} to the cidrs of a pool (or set unpooled: hold)"
+        way_out = f"if its pods use it: {add}, then: {lock} --adopt {node}; if not: let {node} join again"
     message = f"is outside every pool{f' (last in pool {pool})' if pool else ''}"
-    yield group.illegal("IPC0410", message, fix=_settle(cluster, group) or f"put the range back{way_out}")
+    yield group.illegal("IPC0410", message, fix=_settle(cluster, group) or way_out)
 
 
 def _settle(cluster: Scheme, group: Faulty) -> str:

@@ -6,7 +6,7 @@ Clusters are independent: a refused one does not keep the others from being writ
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ from ipamc.workspace import disk, output
 from ipamc.workspace.clusters import name_of, parent_of
 from ipamc.workspace.locked_folder import LockedFolder, lock_folder
 from ipamc.workspace.output import Changes
-from ipamc.workspace.source import Disk, is_committed
+from ipamc.workspace.source import Disk, committed_lock
 from ipamc.workspace.spaces import is_space, spaces_in, write_indexes
 from ipamc.workspace.workers import run_all
 
@@ -117,6 +117,8 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
         leavers = {stale.node for stale in compilation.plan.stale if stale.reason is StaleReason.LEAVER}
         limited.refuse_unmerged(leavers - task.consent.leave)
     plan = compilation.plan
+    if task.consent.adopt and (lost := tuple(_unlawful(task, plan))):
+        raise Refused((*compilation.diagnostics, *lost))
     lock_text = None if task.locked and not task.check else compilation.lock
     files = compilation.files if task.render else None
     if held:
@@ -129,7 +131,8 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
     else:
         line = f"{placed(plan, task.today)}; {summary(changes)}"
     steps = _next_steps(task, plan)
-    if (renamed := _may_be_renamed(plan)) and not task.check and is_committed(task.folder, inputs.lock):
+    renamed = None if task.check or not inputs.lock else _may_be_renamed(plan)
+    if renamed and committed_lock(task.folder) == inputs.lock:
         before = f"git checkout HEAD -- {typed(inputs.lock_path)}"
         old, new = renamed
         steps += (f"if {new} is {old} with a new name: {before} && ipamc lock {name} --rename {old}={new}",)
@@ -146,6 +149,21 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
         index=tuple(compilation.index.items()),
         line="\n".join((*(merged.lines if merged else ()), line, *(f"  {step}" for step in steps))),
     )
+
+
+def _unlawful(task: ClusterRun, plan: Plan) -> Iterator[Diagnostic]:
+    """Return what a plan would refuse of the change since the last commit, which nodes may adopt in two."""
+    from ipamc.lock.file import parse
+    from ipamc.review.diff.plan_report import line_changed
+
+    path = plan.lock.path
+    base = parse(committed_lock(task.folder) or b"", path)[0] if plan.lock.written else None
+    if base:
+        lines = _judged(base.lines, plan, task.today).lines
+        found = [each for each in lines if each.before and each.verdict in UNLAWFUL]
+        first = f"commit {typed(path)} as it is; once that is merged, adopt in a change of its own"
+        for each in line_changed(base, plan, found, task.today, "", ""):
+            yield replace(each, help=first)
 
 
 def _may_be_renamed(plan: Plan) -> tuple[str, str] | None:

@@ -248,7 +248,9 @@ class Reconciled(Struct, frozen=True, kw_only=True):
     """Returned or adopted."""
     stale: tuple[Stale, ...] = ()
     disputed: frozenset[str] = frozenset()
-    """Names of nodes that have no block because they show one of another line, and of that line's node."""
+    """Names of nodes that show other blocks than their lines, and of nodes whose lines have these blocks."""
+    conflicting: frozenset[str] = frozenset()
+    """Names of those that could not adopt a block, because a line of another node has it (IPC0423)."""
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -267,6 +269,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Names of the pools whose blocks Cilium's operator allocates: their lines follow the nodes' objects."""
     disputed: frozenset[str] = frozenset()
     """Names of nodes about which the lock and the cluster disagree. Their lines stay as they are."""
+    conflicting: frozenset[str] = frozenset()
+    """As in `Reconciled`."""
 
     @property
     def decided_elsewhere(self) -> frozenset[str]:

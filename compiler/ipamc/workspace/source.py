@@ -312,9 +312,9 @@ def _lost_cluster(folder: str, sources: Mapping[str, bytes]) -> Iterator[Diagnos
             yield no_cluster(Span(folder), name_of(folder), folder, "Cluster", path)
 
 
-def is_committed(folder: str, lock: bytes | None) -> bool:
-    """Return whether the last commit has this text of a cluster's lock."""
-    return lock is not None and _committed(folder, [disk.LOCK]).get(disk.LOCK) == lock
+def committed_lock(folder: str) -> bytes | None:
+    """Return a cluster's lock in the last commit, or None."""
+    return _committed(folder, [disk.LOCK]).get(disk.LOCK)
 
 
 def _is_deleted(folder: str, name: str) -> bool:

@@ -107,6 +107,7 @@ def place(cluster: Scheme, wants: tuple[Want, ...], reconciled: Reconciled, toda
         held=held,
         operator_pools=reconciled.operator_pools,
         disputed=reconciled.disputed,
+        conflicting=reconciled.conflicting,
     )
     return Placement(
         plan=plan,

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from ipamc.check.evidence import already_given, in_one_block, several_blocks, shown_twice
+from ipamc.check.held_blocks import UNTIL_MOVED
 from ipamc.model.address_sets import index_around, lines_over, overlaps
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Diagnostic, error, warning
 from ipamc.model.evidence import Evidence
+from ipamc.model.limits import NAMES_SHOWN
 from ipamc.model.lock import Line, State
-from ipamc.model.ownership import Blocks, Ownership
+from ipamc.model.ownership import Blocks, Ownership, OwnershipRules
 from ipamc.model.plan import NodeState, Origin, ShownBlock
 from ipamc.place.reconcile.context import Context
 from ipamc.place.reconcile.transitions import as_state, quarantined
@@ -21,12 +23,13 @@ from ipamc.place.reconcile.transitions import as_state, quarantined
 
 def release_overtaken(context: Context, evidence: Evidence) -> Context:
     """Release lines over blocks that Cilium's operator gave to other nodes. O(shown blocks log lines).
-    If the line's own node also shows its block, the line stays: that is a conflict.
+    If the line's own node also shows its block, or has pods there, the line stays: that is a conflict.
     """
     if not context.operator_pools or not context.cluster.cilium_nodes:
         return context
     lines, shown = context.lock.lines, list(evidence.every())
     own = {(block.block, block.node) for block in shown}
+    own |= {(block.block, block.node) for block in evidence.strays(OwnershipRules(context.cluster, ()))}
     gone: dict[Block, Line] = {}
     for block in shown:
         if context.ownership.operator_gave(block):
@@ -42,9 +45,9 @@ def release_overtaken(context: Context, evidence: Evidence) -> Context:
 
 
 def make_room(context: Context, evidence: Evidence) -> Context:
-    """Free the blocks that nodes show and adopt by consent: those of planned nodes, and quarantined ones.
-    A planned node gets another block. If the adopting node held none, that block first goes into quarantine,
-    because the law of a change lets no block go from a node to a new one in one step.
+    """Free the blocks that nodes show and adopt by consent: those of planned nodes, pending and quarantined
+    ones. A planned node gets another block. If the adopting node held none, that block first goes into
+    quarantine: the law of a change lets no block go from a node to a new one in one step.
     """
     if not context.consent.adopt:
         return context
@@ -56,7 +59,7 @@ def make_room(context: Context, evidence: Evidence) -> Context:
     for each in every:
         if context.consent.adopts(each.node) and context.ownership.of(each) is Ownership.ANOTHERS:
             for line in context.ownership.others(each):
-                if line.state is State.QUARANTINED and not (line.moved and line.since == context.today):
+                if line.state is not State.HELD:
                     now[line.block] = as_state(State.RELEASED, line)
                 elif line.node in idle:
                     swaps = (each.node, line.block.family) in holders
@@ -94,15 +97,24 @@ def merge_adopted(
         lines = [changed.get(line.block, line) for line in lines]
     if not pairs:
         return lines, [], list(several_blocks(context.cluster, list(_of_movers(nodes, context))))
-    # Nodes may swap their blocks by consent.
-    adopting = {line.node for line, _ in pairs if context.consent.adopts(line.node)}
-    left = {line.block for node in nodes if node.name in adopting for line in node.lines if line.moved}
-    swapped = {(block, node) for block in left & new for node in adopting}
+    # By consent, a node may have a block that another one leaves in the same change, if what it leaves
+    # itself stays in quarantine: the law of a change (`law/change.py`, "adopted").
+    left = {
+        node.name: {line.block for line in node.lines if line.moved and line.since == context.today}
+        for node in nodes
+        if context.consent.adopts(node.name)
+    }
+    free = {block for blocks in left.values() for block in blocks & new}
+    takers = {name for name, blocks in left.items() if blocks and not blocks & free}
     over_others = [
         Conflict(line, shown, over)
         for line, shown in pairs
         for over in lines_over(lines, line.block)
-        if not (_is_own(over, line) or over.state is State.RELEASED or (over.block, line.node) in swapped)
+        if not (
+            _is_own(over, line)
+            or over.state is State.RELEASED
+            or (over.block in free and line.node in takers)
+        )
     ]
     without = {each.line.node for each in over_others}
     pairs = [(line, shown) for line, shown in pairs if line.node not in without]
@@ -118,18 +130,65 @@ def merge_adopted(
     return sorted([*kept, *(line for line, _ in pairs)], key=lambda line: line.block), over_others, found
 
 
+def barred(nodes: Iterable[NodeState], context: Context) -> set[str]:
+    """Return the names of nodes that show a block which no node may have, and do not adopt it by consent.
+    Where the lock has no line yet, the pools are wrong, and not the nodes.
+    """
+    return {
+        node.name
+        for node in nodes
+        if context.lock.lines and node.want and not context.consent.adopts(node.name)
+        for line in node.held
+        if node.origins.get(line.block) is Origin.ADOPTED
+        and any(fault.rule in UNTIL_MOVED for fault in context.faults(node.want, line))
+    }
+
+
+def left_by(disputed: Collection[str], nodes: Iterable[NodeState]) -> Iterator[ShownBlock]:
+    """Yield the blocks that disputed nodes left: they stay with them, as such a node may return there."""
+    for node in nodes:
+        if node.want and node.name in disputed:
+            for line in node.lines:
+                if line.state is State.QUARANTINED:
+                    yield ShownBlock(line.block, line.node, node.want.node.at)
+
+
 def refused(
     context: Context, over_others: Sequence[Conflict], evidence: Evidence, *, dispute: bool
 ) -> Iterator[Diagnostic]:
     """Yield why nodes adopt no block: warnings in a `dispute`, unless the other node shows its block, too, or
-    somebody said that the node adopts the block of a running one.
+    somebody said that the node adopts a block that another one keeps.
     """
-    shows = {(each.block, each.node) for each in evidence.every()} if over_others else set()
+    every = list(evidence.every()) if over_others else []
+    shows = {(each.block, each.node) for each in every}
     clash = any((each.over.block, each.over.node) in shows for each in over_others)
-    for line, shown, over in over_others:
+    stay = {each.line.node for each in over_others}
+    written = {line.block: line for line in context.lock.lines if line.node in stay} if stay else {}
+    by_family = {(each.node, each.block.family): each for each in every}
+    for line, shown, found in over_others:
+        over = written.get(found.block, found)
         told = over.in_use and context.consent.adopts(line.node)
         make = warning if dispute and not (clash or told) else error
-        yield already_given(context.cluster, context.lock, shown, line.block, over, make=make)
+        first = _goes_first(context, by_family, line.node, over)
+        whole = replace(shown, block=line.block)
+        yield already_given(context.cluster, context.lock, whole, over, make=make, first=first)
+
+
+def _goes_first(context: Context, shown: Mapping[tuple[str, int], ShownBlock], node: str, over: Line) -> str:
+    """Return the command that frees a line whose own node shows another block; "" if that is not known.
+    At most NAMES_SHOWN nodes are looked at, each of which shows a block of the next one.
+    """
+    nodes, lock = [node], f"ipamc lock {context.cluster.name}"
+    while over.in_use and len(nodes) < NAMES_SHOWN:
+        if over.node in nodes:  # a circle
+            waits = any(line.state is State.PENDING for line in context.ownership.lines[nodes[-1]])
+            return f"{lock} --{'settle' if waits else 'renumber'} {nodes[-1]}, without a drain"
+        its = shown.get((over.node, over.block.family))
+        if its is None or its.block.overlaps(over.block):
+            break
+        nodes.append(over.node)
+        over = next(iter(context.ownership.others(its)), replace(over, state=State.RELEASED))
+    return f"{lock} --adopt {' --adopt '.join(nodes[-2:])}" if nodes[1:] else ""
 
 
 def _is_own(over: Line, line: Line) -> bool:
@@ -171,9 +230,12 @@ def conflicts(
     lines: list[Line],
     evidence: Evidence,
     without: Collection[str],
+    *,
+    dispute: bool,
 ) -> Iterator[Diagnostic]:
     """Yield blocks that two nodes show, and lines under blocks of CiliumNodes without a node. O(n log n).
-    `nodes` are those that may show other blocks than the lock has for them; some adopt nothing.
+    `nodes` are those that may show other blocks than the lock has for them; some adopt nothing. A line whose
+    node does not show it, too, is a warning in a `dispute`.
     """
     strangers = list(evidence.without_node())
     if not strangers and not any(node.shown for node in nodes):
@@ -187,7 +249,9 @@ def conflicts(
         # else already_given() reports it
         if not any(one.node in new and (other.block, other.node) in held for one, other in pairs):
             yield shown_twice(context.cluster, outer, inner)
+    shows = {(shown.block, shown.node) for shown in every} if strangers else set()
     for shown in strangers:
         for line in lines_over(lines, shown.block):
             if line.node != shown.node and line.state is not State.RELEASED:
-                yield already_given(context.cluster, context.lock, shown, shown.block, line, stranger=True)
+                make = warning if dispute and (line.block, line.node) not in shows else error
+                yield already_given(context.cluster, context.lock, shown, line, stranger=True, make=make)

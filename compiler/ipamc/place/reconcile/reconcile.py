@@ -7,7 +7,7 @@ are quarantined, and are the first that it gets back when it returns.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -21,7 +21,7 @@ from ipamc.check.evidence import (
     pods_elsewhere,
     too_many,
 )
-from ipamc.check.held_blocks import ILLEGAL, UNTIL_MOVED, Fault, Faulty, classify
+from ipamc.check.held_blocks import ILLEGAL, UNTIL_MOVED, Fault, Faulty, Why, classify
 from ipamc.check.leavers import leaver_findings, truncated_list
 from ipamc.lock.consent import apply_consent
 from ipamc.lock.file import line_at
@@ -37,7 +37,9 @@ from ipamc.place.candidates import unlisted_pools, unmatched_refused, unmatched_
 from ipamc.place.reconcile import transitions
 from ipamc.place.reconcile.adopt import (
     Conflict,
+    barred,
     conflicts,
+    left_by,
     make_room,
     merge_adopted,
     refused,
@@ -89,10 +91,11 @@ def reconcile(  # noqa: PLR0913 - everything that decides about a line
     nodes = [_advance(node, context) for node in nodes]
     with_lines = [node for node in nodes if node.lines]  # all but newcomers
     lines, over_others, wrong = merge_adopted(context, with_lines)
-    without = {each.line.node for each in over_others}
+    adopting, without = with_lines, {each.line.node for each in over_others} | barred(with_lines, context)
     ownership = OwnershipRules(cluster, lines, operator_pools, context.ranges)
-    shown = [node.shown for node in nodes if node.want and node.shown]
-    disputed = disagreeing(cluster, ownership, shown) | without
+    strangers = list(evidence.without_node())
+    shown = (*(node.shown for node in nodes if node.want and node.shown), *zip(strangers, strict=True))
+    disputed = (disagreeing(cluster, ownership, shown) | without) - {each.node for each in strangers}
     late: list[Conflict] = []
     if disputed:  # what they leave as it is, others cannot have
         nodes = [
@@ -110,33 +113,29 @@ def reconcile(  # noqa: PLR0913 - everything that decides about a line
     found += no_pending_line(lock, nodes, consent)
     found += no_held_line(lock, nodes, consent)
     found += [finding for node in with_lines for finding in node.found]
-    found += refused(context, over_others, evidence, dispute=not too_many(cluster, disputed))
-    found += (*refused(context, late, evidence, dispute=False), *wrong)
-    found += conflicts(context, nodes, lines, evidence, without)
+    dispute = not too_many(cluster, [name for name in disputed if not consent.adopts(name)])
+    found += (*refused(context, over_others, evidence, dispute=dispute), *wrong)
+    found += refused(context, late, evidence, dispute=False)
+    found += conflicts(context, nodes, lines, evidence, without, dispute=dispute)
     unknown = list(_unknown(nodes, evidence, context))
     found += block_unknown(cluster, unknown, dumped)
     found += consent_about_nobody(cluster, lock, consent)
     if operator_pools and not consent.follow:
         agreeing = len(idle.keys() & cluster.cilium_nodes_by_name.keys())
         found += other_cluster(cluster, before, _all_replaced(nodes, before), agreeing)
-    for group in _faulty(faults, with_lines, context):
-        found += group.fault.rule(cluster, group)
+    kept = disputed if dispute else frozenset[str]()
+    found += [
+        each
+        for group in _faulty(faults, adopting, context, kept)
+        for each in group.fault.rule(cluster, group)
+    ]
     without_offer = [node for node in nodes if node.want and not node.want.offers]
     unmatched = unmatched_skipped if cluster.unmatched_nodes == "skip" else unmatched_refused
     found += unmatched(cluster, [node.want.node for node in without_offer if node.want and not node.held])
-    found += cilium_node_without_node(cluster, evidence.without_node())
+    found += cilium_node_without_node(cluster, strangers)
     taken = evidence.taken(lines, (shown for node in nodes for shown in node.shown))
     found += pods_elsewhere(taken, evidence, {entry.node.name for entry in unknown})
-    # What a disputed node left stays with it: it may return there.
-    left = (
-        (node.want.node.at, line)
-        for node in nodes
-        if node.want and node.name in disputed
-        for line in node.lines
-    )
-    taken += tuple(
-        ShownBlock(line.block, line.node, at) for at, line in left if line.state is State.QUARANTINED
-    )
+    taken += tuple(left_by(disputed, nodes))
     found += truncated_list(cluster, consent, stale=bool(stale))
     found += stale_lock(lock, stale) if locked else ()
     origins = [(node.origins, line.block) for node in with_lines if node.origins for line in node.in_use]
@@ -151,6 +150,7 @@ def reconcile(  # noqa: PLR0913 - everything that decides about a line
         origins={block: known[block] for known, block in origins if block in known},
         stale=stale,
         disputed=disputed,
+        conflicting=frozenset(without),
     ), found
 
 
@@ -196,7 +196,8 @@ def _unknown(nodes: Iterable[NodeState], evidence: Evidence, context: Context) -
         have = {line.block.family for line in node.held}
         lacks = {family for demand in node.demands for family in demand.families} - have
         inferred = evidence.inferred(entry, node.held)
-        wrong = () if consent.adopts(node.name) else evidence.contradicted(entry)
+        given = {shown.block.family for shown in evidence.of(entry) if shown in node.shown}
+        wrong = given & evidence.contradicted(entry) if given else ()
         news = entry.running and not (node.shown or waits(entry, seen.get(node.name)))
         if (lacks and news) or not have.issuperset(shown.block.family for shown in inferred) or wrong:
             yield Unknown(
@@ -276,12 +277,15 @@ def _steps(node: NodeState, context: Context) -> NodeState:
 
 
 def _faulty(
-    idle: Iterable[tuple[Line, Fault, Want]], nodes: Iterable[NodeState], context: Context
+    idle: Iterable[tuple[Line, Fault, Want]],
+    nodes: Iterable[NodeState],
+    context: Context,
+    disputed: Collection[str],
 ) -> Iterator[Faulty]:
     """Group the faults of blocks in use: as in the lock, or after they return or are adopted."""
-    groups: dict[tuple[Fault, bool, bool], list[tuple[Line, Want]]] = defaultdict(list)
+    groups: dict[tuple[Fault, Why], list[tuple[Line, Want]]] = defaultdict(list)
     for line, fault, want in idle:
-        groups[fault, False, False].append((line, want))
+        groups[fault, Why.HELD].append((line, want))
     for node in nodes:
         if node.want is None:
             continue
@@ -291,16 +295,17 @@ def _faulty(
             if line.in_use and (now := new.pop(line.block, None)):
                 for fault in context.faults(node.want, line):
                     may_move = line.state is State.HELD and fault.rule not in ILLEGAL - UNTIL_MOVED
-                    replaced = may_move and context.key(now) in keys
-                    groups[fault, False, replaced].append((line, node.want))
+                    why = Why.REPLACED if may_move and context.key(now) in keys else Why.HELD
+                    groups[fault, why].append((line, node.want))
         for line in new.values():
             for fault in context.faults(node.want, line):
-                groups[fault, True, False].append((line, node.want))
-    for (fault, is_new, replaced), pairs in groups.items():
+                why = Why.DISPUTED if node.name in disputed else Why.SHOWN
+                groups[fault, why].append((line, node.want))
+    for (fault, why), pairs in groups.items():
         pairs.sort(key=lambda pair: pair[0].block)
         line, want = pairs[0]
-        at = want.node.at if is_new else line_at(context.lock, line)
-        yield Faulty(fault=fault, lines=[line for line, _ in pairs], at=at, replaced=replaced)
+        at = want.node.at if why in {Why.SHOWN, Why.DISPUTED} else line_at(context.lock, line)
+        yield Faulty(fault=fault, lines=[line for line, _ in pairs], at=at, why=why)
 
 
 _STALE = {

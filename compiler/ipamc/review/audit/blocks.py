@@ -90,9 +90,7 @@ def block_of_another(context: Context, suppressed: Suppressed) -> Iterator[Resul
     for each, other in pairs[:MOST_PLACES]:
         also.append(context.related(each.node, f"{each.node} has {each.block}"))
         also.append(Related(line_at(context.lock, other), f"the lock has it for {other.node}"))
-    drain = f"kubectl drain {node} --ignore-daemonsets --delete-emptydir-data"
-    of_lock = f"if that of the lock: {context.rejoin(node)}"
-    way_out = f"see which block the pods of {node} use; {of_lock}; else drain it first: {drain}"
+    way_out = f"{context.adopt(node)}if they use that of the lock: {context.rejoin(node)}"
     finding = error("IPC0911", context.at(node), text, also=also, help=way_out)
     yield Result(finding, [context.other_blocks(each.node, [each.block]) for each, _ in pairs])
 
@@ -114,7 +112,7 @@ def other_blocks(context: Context, suppressed: Suppressed) -> Iterator[Result]:
             node = some[0]
             has, held = texts(context.blocks_of(node)), texts(context.held(node)) or "nothing"
             text = f"node {node} has {has}, and the lock has {held} for it{and_others(some)}"
-            move = f"if its pods use what the lock has: {context.rejoin(node)}; else drain it first"
+            move = f"{context.adopt(node)}if they use what the lock has: {context.rejoin(node)}"
             way_out = context.refresh if make is note else move
             causes = [context.other_blocks(each, context.blocks_of(each)) for each in some]
             finding = make("IPC0912", context.at(node), text, also=context.lines_of(some), help=way_out)

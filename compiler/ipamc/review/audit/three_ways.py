@@ -318,8 +318,10 @@ def _repair(context: Context, kind: str, name: str) -> str:
         first = f"where the apply is refused, first kubectl delete {typed.lower()} {called}"
         return f"if git is right: {context.apply} --repair; {first}"
     if kind == NODE and context.cluster.patch_nodes == "podCIDRs":
-        return f"podCIDRs are immutable; if git is right, drain {node}: {context.rejoin(node)}"
+        git = f"if git is right, drain {node}: {context.rejoin(node)}"
+        return f"podCIDRs are immutable; {context.adopt(node)}{git}"
     again = f"if git is right: {context.apply} --repair"
     if kind == CILIUM_NODE:
-        return f"{again}; if the operator keeps it, drain {node}: {context.rejoin(node)}"
+        git = f"{again}; if the operator keeps it, drain {node}: {context.rejoin(node)}"
+        return f"{context.adopt(node)}{git}"
     return f"{again}; else write it into git"
