@@ -68,6 +68,14 @@ def two_nodes_one_block(context: Context, _: Suppressed) -> Iterator[Result]:
     yield Result(error("IPC0910", context.at(inner.node), text, also=also, help=way_out), causes)
 
 
+def adopt(context: Context, node: str) -> str:
+    """Return the beginning of a fix: the commands if the cluster is right about a node, and not git."""
+    if context.alone:
+        return ""
+    name, uses = context.cluster.name, f"if the pods of {node} use what it shows"
+    return f"{uses}: ipamc import {name} --refresh dump.json, then ipamc lock {name} --adopt {node}; "
+
+
 def block_of_another(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     """IPC0911: no node has a block that the lock has for another node."""
     pairs = [
@@ -90,7 +98,7 @@ def block_of_another(context: Context, suppressed: Suppressed) -> Iterator[Resul
     for each, other in pairs[:MOST_PLACES]:
         also.append(context.related(each.node, f"{each.node} has {each.block}"))
         also.append(Related(line_at(context.lock, other), f"the lock has it for {other.node}"))
-    way_out = f"{context.adopt(node)}if they use that of the lock: {context.rejoin(node)}"
+    way_out = f"{adopt(context, node)}if they use that of the lock: {context.rejoin(node)}"
     finding = error("IPC0911", context.at(node), text, also=also, help=way_out)
     yield Result(finding, [context.other_blocks(each.node, [each.block]) for each, _ in pairs])
 
@@ -112,7 +120,7 @@ def other_blocks(context: Context, suppressed: Suppressed) -> Iterator[Result]:
             node = some[0]
             has, held = texts(context.blocks_of(node)), texts(context.held(node)) or "nothing"
             text = f"node {node} has {has}, and the lock has {held} for it{and_others(some)}"
-            move = f"{context.adopt(node)}if they use what the lock has: {context.rejoin(node)}"
+            move = f"{adopt(context, node)}if they use what the lock has: {context.rejoin(node)}"
             way_out = context.refresh if make is note else move
             causes = [context.other_blocks(each, context.blocks_of(each)) for each in some]
             finding = make("IPC0912", context.at(node), text, also=context.lines_of(some), help=way_out)

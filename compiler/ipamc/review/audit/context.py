@@ -381,13 +381,6 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         """The commands that update git from the cluster, and apply what nodes lack."""
         return f"ipamc import {self.cluster.name} --refresh, ipamc compile {self.cluster.name}, and apply"
 
-    def adopt(self, node: str) -> str:
-        """Return the beginning of a fix: the commands if the cluster is right about a node, and not git."""
-        if self.alone:
-            return ""
-        name, uses = self.cluster.name, f"if the pods of {node} use what it shows"
-        return f"{uses}: ipamc import {name} --refresh dump.json, then ipamc lock {name} --adopt {node}; "
-
     def rejoin(self, node: str) -> str:
         """Return the commands that make a drained node take the block that the lock gives it.
         A Node that joins again has another uid than the rendered one.

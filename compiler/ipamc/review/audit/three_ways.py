@@ -25,6 +25,7 @@ from ipamc.model.limits import MOST_PLACES, NAMES_SHOWN
 from ipamc.model.node import CiliumNode, Node
 from ipamc.read.dump.kinds import RenderedValue, read_object
 from ipamc.read.syntax.document import member
+from ipamc.review.audit.blocks import adopt
 from ipamc.review.audit.context import Cause, Context, Fact, Make, Result, Suppressed
 from ipamc.review.live.apply import unequal
 from ipamc.review.live.objects import (
@@ -319,9 +320,9 @@ def _repair(context: Context, kind: str, name: str) -> str:
         return f"if git is right: {context.apply} --repair; {first}"
     if kind == NODE and context.cluster.patch_nodes == "podCIDRs":
         git = f"if git is right, drain {node}: {context.rejoin(node)}"
-        return f"podCIDRs are immutable; {context.adopt(node)}{git}"
+        return f"podCIDRs are immutable; {adopt(context, node)}{git}"
     again = f"if git is right: {context.apply} --repair"
     if kind == CILIUM_NODE:
         git = f"{again}; if the operator keeps it, drain {node}: {context.rejoin(node)}"
-        return f"{context.adopt(node)}{git}"
+        return f"{adopt(context, node)}{git}"
     return f"{again}; else write it into git"
