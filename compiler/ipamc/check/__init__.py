@@ -53,6 +53,8 @@ def check_plan(plan: Plan, today: Lock, drifted: drift.Drift | None = None) -> I
     yield from drift.check_drift(drifted or drift.find_drift(plan))
     yield from drift.several_pod_cidrs(plan)
     yield from drift.node_without_uid(plan)
+    yield from drift.node_not_exported(plan)
+    yield from drift.unread_pod_cidrs(plan)
     yield from drift.pin_not_held(plan)
     if any(pool.follows for pool in plan.cluster.pools):
         yield from follows.held_by_another(plan)

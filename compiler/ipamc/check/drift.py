@@ -14,12 +14,13 @@ from ipamc.check.evidence import (
     cidr_texts,
     node_and_cilium_node_differ,
     other_dump,
+    pod_cidrs_count,
     too_many,
 )
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.cluster import Mode, Scheme
-from ipamc.model.diagnostics import Diagnostic, Related, and_others, count, error, several, warning
+from ipamc.model.diagnostics import Diagnostic, Related, and_others, count, error, note, several, warning
 from ipamc.model.evidence import Evidence
 from ipamc.model.follows import address_for
 from ipamc.model.limits import MOST_PLACES
@@ -262,3 +263,32 @@ def node_without_uid(plan: Plan) -> Iterator[Diagnostic]:
         planned = f"write planned: true for a node to come; for nodes that run, {refresh}"
         fix = f"{planned}; or write output: {{nodeObjects: create}}"
         yield error("IPC0554", without[0].at, message, also=also, help=fix)
+
+
+def _by_hand(cluster: Scheme) -> list[Node]:
+    """Return the nodes that were not exported from a cluster."""
+    seen = cluster.cilium_nodes_by_name
+    return [node for node in cluster.nodes if not (node.uid or node.live or node.name in seen)]
+
+
+def node_not_exported(plan: Plan) -> Iterator[Diagnostic]:
+    """IPC0556: beside nodes that were exported, one that somebody wrote is `planned`."""
+    cluster = plan.cluster
+    own = [node for node in _by_hand(cluster) if not node.planned]
+    if own and any(node.uid for node in cluster.nodes) and not any(node_without_uid(plan)):
+        message = several([node.name for node in own], "node", "without a uid, which the next refresh drops")
+        refresh = f"for nodes that run: ipamc import {cluster.name} --refresh dump.json"
+        fix = f"write planned: true for a node to come; {refresh}"
+        yield note("IPC0556", own[0].at, message, help=fix)
+
+
+def unread_pod_cidrs(plan: Plan) -> Iterator[Diagnostic]:
+    """IPC0557: `podCIDRs` that somebody wrote for a node are read."""
+    cluster = plan.cluster
+    own = [] if pod_cidrs_count(cluster) else [node for node in _by_hand(cluster) if node.pod_cidrs]
+    if own:
+        node = own[0]
+        message = several([each.name for each in own], "node", "whose podCIDRs nothing reads in this mode")
+        pin = f"pins: {{{node.name}: [{cidr_texts(node.pod_cidrs)}]}}"
+        fix = f"to give {node.name} these blocks, pin them in its pool: {pin}"
+        yield warning("IPC0557", node.at, message, help=fix)
