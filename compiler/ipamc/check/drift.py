@@ -39,6 +39,8 @@ class Drift(Struct, frozen=True, kw_only=True):
     """The same by their CiliumNodes, with the blocks that differ."""
     apart: tuple[tuple[Node, CiliumNode], ...]
     """Nodes and CiliumNodes that show different blocks, where both count."""
+    reverse: bool = False
+    """No Node has podCIDRs in the order of the cluster's families."""
 
     def disputed(self) -> frozenset[str]:
         """Return the names of the disputed nodes: also those that cannot have what they just were given."""
@@ -47,8 +49,8 @@ class Drift(Struct, frozen=True, kw_only=True):
         }
 
     def is_order(self, node: Node) -> bool:
-        """Return whether a Node has the blocks of its lines in another order."""
-        return sorted(self.wanted(node)) == sorted(node.pod_cidrs)
+        """Return whether a Node has the blocks of its lines in another order, as all Nodes do."""
+        return self.reverse and sorted(self.wanted(node)) == sorted(node.pod_cidrs)
 
     def wanted(self, node: Node) -> tuple[Block, ...]:
         """Return the podCIDRs of a node by its lines."""
@@ -85,7 +87,9 @@ def find_drift(plan: Plan) -> Drift:
                     nodes.append((node, _is_late(ownership.strays(shown))))
     without = said - plan.held.keys()
     cilium_nodes = (each for each in _by_cilium_nodes(plan, ownership) if each[0].name not in without)
-    return replace(drift, nodes=tuple(nodes), cilium_nodes=tuple(cilium_nodes))
+    several = sum(len(node.pod_cidrs) > 1 for node in cluster.nodes)
+    reverse = several == sum(len(node.pod_cidrs) > 1 for node, _ in nodes)
+    return replace(drift, nodes=tuple(nodes), cilium_nodes=tuple(cilium_nodes), reverse=reverse)
 
 
 def _by_cilium_nodes(
@@ -135,7 +139,8 @@ def pod_cidrs_differ(drift: Drift, disputed: Make) -> Iterator[Diagnostic]:
         elif some is late:
             fix = f"{drain}, let it join again, and export it again"
         else:
-            fix = f"{_which_case(plan, name, make)}{drain}, and let it join again"
+            less = set(first.pod_cidrs) <= set(drift.wanted(first))  # there is nothing to adopt
+            fix = f"{'' if less else _which_case(plan, name, make)}{drain}, and let it join again"
         yield make("IPC0503", first.at, message, also=also, help=fix)
 
 

@@ -85,7 +85,12 @@ def node_and_cilium_node_differ(
         also.append(Related(there.at, f"CiliumNode {there.name}: {cidr_texts(there.blocks)}"))
     pods = f"kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}"
     join = "drain the node, delete its Node and CiliumNode, and let it join again"
-    fix = f"see which block the pods use: {pods}; {adopt(lock, node.name)}{join}"
+    counts = node.pod_cidrs if cluster.mode is Mode.KUBERNETES else other.blocks
+    held = {line.block for line in lock.lines if line.node == node.name and line.in_use}
+    take = "" if held.issuperset(counts) else adopt(lock, node.name)
+    if not take and cluster.mode is Mode.KUBERNETES:  # an agent copies them to the CiliumNode when it starts
+        join = f"restart its agent, and delete its pods of other blocks; if that does not help: {join}"
+    fix = f"see which block the pods use: {pods}; {take}{join}"
     if cluster.mode is not Mode.KUBERNETES and cluster.bgp == "none":
         fix += "; if nothing uses podCIDRs of Nodes: patchNodes: none"
     return make("IPC0506", node.at, message, also=also, help=fix)

@@ -70,7 +70,7 @@ def two_nodes_one_block(context: Context, _: Suppressed) -> Iterator[Result]:
 
 def adopt(context: Context, node: str) -> str:
     """Return the beginning of a fix: the commands if the cluster is right about a node, and not git."""
-    if context.alone:
+    if context.alone or node not in context.inventory:
         return ""
     name, uses = context.cluster.name, f"if the pods of {node} use what it shows"
     return f"{uses}: ipamc import {name} --refresh dump.json, then ipamc lock {name} --adopt {node}; "
