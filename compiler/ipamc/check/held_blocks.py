@@ -41,6 +41,8 @@ class Faulty(Struct, frozen=True, kw_only=True):
     """Of the first line: its row in the lock; if the lock does not have it yet, the node."""
     replaced: bool
     """Pending lines will replace them: until then an illegal block is only a warning."""
+    whole: bool = False
+    """These are all lines of their pool."""
 
     @property
     def held_by(self) -> str:
@@ -135,13 +137,13 @@ def _pool(cluster: Scheme, group: Faulty) -> Pool:
 def outside_pools(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0410: a held block lies in a range of a pool."""
     pool, lock = group.fault.pool, f"ipamc lock {cluster.name}"
-    target = f"pool/{pool}" if pool else group.lines[0].node
+    move = f"{lock} --renumber pool/{pool}" if group.whole else renumber_command(cluster, group.lines)
     named = cluster.pools_by_name.get(pool)
     native = not isinstance(cluster, AddressSpace) and (
         named is None or named.dialect is not Dialect.CLUSTER_CIDR
     )
     keeps = " (disabled: true keeps what is held)" if native else ""
-    way_out = f"{keeps}, or consent to a move: {lock} --renumber {target}"
+    way_out = f"{keeps}, or consent to a move: {move}"
     if all(line.state is State.PENDING for line in group.lines):  # no node uses it yet
         release = ",".join(line.node for line in group.lines)
         way_out = f", or cancel the renumber: {lock} --release {release}"

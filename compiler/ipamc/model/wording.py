@@ -41,14 +41,15 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 def nearest_name(word: str, known: Iterable[str]) -> str:
     """Return the name of a node, pool or cluster that `word` was probably meant to be, or "".
-    Names with other numbers name other things: worker-2 is no misspelt worker-7.
+    Names with other numbers or single letters name other things: worker-2 is no misspelt worker-7, nor is
+    rack-a a misspelt rack-b.
     """
-    numbers = _numbers(word)
-    return nearest(word, (name for name in known if _numbers(name) == numbers))
+    marks = _marks(word)
+    return nearest(word, (name for name in known if _marks(name) == marks))
 
 
-def _numbers(name: str) -> list[str]:
-    return [digits.lstrip("0") for digits in re.findall("[0-9]+", name)]
+def _marks(name: str) -> list[str]:
+    return [mark.lstrip("0") for mark in re.findall("[0-9]+|(?<![a-z])[a-z](?![a-z])", name.lower())]
 
 
 def suggestion(word: str, known: Iterable[str], similar: Callable[..., str] = nearest) -> str:
