@@ -141,7 +141,7 @@ def _add_to_input(cluster: Scheme, node: Node, dumped: Collection[str]) -> str:
         has = {*dumped, "CiliumNode"} if seen else dumped
         kinds = ",".join(f"{kind.lower()}s" for kind in _ASKED if kind not in has)
         what = f"add {kinds} to the dump" if dumped else f"make a dump with {kinds}"
-        return f"{what}, and run ipamc import {cluster.name} --refresh; " if kinds else ""
+        return f"{what}, and run ipamc import {cluster.name} --refresh dump.json; " if kinds else ""
     if seen:
         return ""
     dump = path = node.at.path
@@ -268,7 +268,7 @@ def already_given(
         fix = f"{gone}; if it runs: add it to the inventory, and drain one of the two"
     else:
         join = "delete its Node and CiliumNode, and let it join again"
-        refresh = f"ipamc import {lock.cluster} --refresh, with a new dump"
+        refresh = f"ipamc import {lock.cluster} --refresh dump.json, with a new dump"
         fix = f"see which of the two nodes uses it: {refresh}; drain the other, {join}"
         if planned or line.since:
             fix = f"{adopt(lock, shown.node)}drain {shown.node}, {join}"
@@ -283,5 +283,8 @@ def settled_elsewhere(lock: Lock, node: NodeState, line: Line) -> Diagnostic:
     shows = f"its CiliumNode shows {cidr_texts(each.block for each in node.shown)}"
     message = f"{node.name} cannot be settled on {line.block}: {shows}"
     also = [Related(line_at(lock, line), "its line")]
-    fix = "kubectl get ciliumnodes -o json, once the node has moved; or remove the CiliumNode from the input"
-    return error("IPC0435", node.shown[0].at, message, also=also, help=fix)
+    at = node.shown[0].at
+    forget = f"drained, take CiliumNode {node.name} out of {at.path}, and settle it again"
+    refresh = f"ipamc import {lock.cluster} --refresh dump.json, with a new dump"
+    fix = f"if it is {forget}; if it has moved: {refresh}"
+    return error("IPC0435", at, message, also=also, help=fix)
