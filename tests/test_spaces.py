@@ -345,7 +345,7 @@ def test_a_space_counts_ranges_and_no_total_counts_them_twice(run: Run) -> None:
     assert [line.split()[2] for line in said.splitlines() if line.startswith("all clusters")] == ["20,480"]
     assert "125 ranges" in run("show", "fabric", "--runway")[1]
     run("lock", "fabric", "--renumber", "a/pods")
-    assert "then ipamc lock SPACE --settle CLUSTER/POOL" in run("plan", "fabric", "--base", "HEAD")[1]
+    assert "then ipamc lock fabric --settle a/pods" in run("plan", "fabric", "--base", "HEAD")[1]
 
 
 def test_findings_about_a_space_name_its_kind_and_come_once(run: Run, tmp_path: Path) -> None:

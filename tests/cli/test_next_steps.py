@@ -139,6 +139,15 @@ def test_what_the_last_commit_has_is_taken_from_there(stand: Stand, gone: str) -
     assert "2 blocks added" in stand.run("ipamc compile lab")
 
 
+def test_a_cluster_whose_deletion_was_committed_comes_back(stand: Stand) -> None:
+    stand.run("ipamc compile")
+    stand.commit()
+    (stand.lab / "cluster.yaml").unlink()
+    stand.commit()
+    stand.run(found(r"has one: (git checkout \S+~1 -- .*)", stand.run("ipamc compile lab", 1)))
+    stand.run("ipamc compile --check")
+
+
 def test_no_cluster_beside_a_dump_and_a_lock_of_another_mode(stand: Stand) -> None:
     """Nodes of a dump are nodes, pools of IPv6 alone make a cluster of IPv6, and a lock knows its mode."""
     stand.change("cluster.yaml", "mode: cluster-pool}", "mode: multi-pool}\n  ipFamilies: [IPv6]")

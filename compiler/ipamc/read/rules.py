@@ -205,8 +205,7 @@ def no_cluster(at: At, name: str, folder: str, kind: str, lost: str = "") -> Dia
     below = here.name == name and here.parent.name == "clusters"
     cluster = (better or name) if below else typed(folder if better == name else str(here.with_name(better)))
     init = f"{rename}run ipamc init {cluster}, which writes what is missing beside what is there"
-    way_out = f"HEAD has one: git checkout HEAD -- {typed(lost)}" if lost else init
-    return error("IPC0105", at, f"no Cluster in the folder {shown(name)}", help=way_out)
+    return error("IPC0105", at, f"no Cluster in the folder {shown(name)}", help=lost or init)
 
 
 def not_a_regular_file(at: At, name: str, problem: str, fix: str) -> Diagnostic:
