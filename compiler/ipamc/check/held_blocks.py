@@ -29,6 +29,8 @@ class Fault(Struct, frozen=True):
     """The prefix length of the block, and that which the pool would give."""
     ranges: tuple[Range, ...] = ()
     """The excluded or reserved CIDR that it overlaps."""
+    nowhere: bool = False
+    """No pool selects the node."""
 
 
 class Faulty(Struct, frozen=True, kw_only=True):
@@ -92,7 +94,7 @@ def classify(cluster: Scheme, want: Want, line: Line, pool: Pool | None) -> tupl
     if cluster.mode is Mode.MULTI_POOL and line.pool not in {pool.name, ""}:
         faults.append(Fault(renamed_while_held, pool.name, line.pool))
     if size is None:
-        faults.append(Fault(no_longer_selected, pool.name))
+        faults.append(Fault(no_longer_selected, pool.name, nowhere=not want.offers))
     elif size != block.prefix and block not in {pin.block for pin in pool.pins.get(line.node, ())}:
         faults.append(Fault(other_size, pool.name, family=family, sizes=(block.prefix, size)))
     if reserved := pool.reserved_over(block):
@@ -195,7 +197,10 @@ def no_longer_selected(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
     message = f"pool {group.fault.pool} no longer selects {group.held_by}"
     way_out = group.move(cluster, "to a pool that selects them")
     # Where each pool that selects a node gives it blocks of its own, this one has nowhere to go.
-    if way_out and not cluster.mode.one_block:
+    if way_out and group.fault.nowhere:
+        selector = terms(cluster).selector
+        way_out = f"they keep what they hold; no pool selects them: widen a {selector}, or add a pool"
+    elif way_out and not cluster.mode.one_block:
         way_out = group.give_back(cluster)
     yield warning("IPC0304", group.at, message, also=also, help=way_out).about(group.nodes)
 
