@@ -114,10 +114,10 @@ def command(
             compilation = compile_cluster(inputs)
             plan = compilation.plan
             known = {key for node in plan.scheme.nodes for key in node.labels}
-            if split.by and split.label not in known:
-                words = known | {short for short, label in SHORT.items() if label in known}
-                meant = suggestion(split.by, words) or f"their labels: {names(sorted(words))}"
-                raise click.UsageError(f"--by {split.by}: no node has the label {split.label}; {meant}")
+            known |= {short for short, label in SHORT.items() if label in known}
+            if split.by and split.by not in known:
+                meant = suggestion(split.by, known) or f"their labels: {names(sorted(known))}"
+                raise click.UsageError(f"--by {split.by}: no node has this label; {meant}")
             site = Site(plan, assets("templates/runbooks"), inputs.folder, loops=output == "markdown")
             if change:
                 asked |= {"split": split, "inputs": inputs}

@@ -45,8 +45,7 @@ def lock_missing(path: str, *, committed: bool) -> Diagnostic:
     if committed:
         return error("IPC0401", Span(path), message, help=f"{_restored(path)}, then compile again")
     older = f"git checkout $(git rev-list -1 HEAD -- {quote(path)})~1 -- {quote(path)}"
-    never = "only where nothing was ever applied: delete rendered/ too"
-    fix = f"{_restored(path)}; where a commit deleted it: {older}; {never}"
+    fix = f"{_restored(path)}; where a commit deleted it: {older}"
     return error("IPC0401", Span(path), message, help=fix)
 
 
@@ -144,7 +143,7 @@ def two_held(lines: Iterable[Numbered], path: str, rows: list[bytes], mode: Lock
     for number, line in lines if mode.one_block else ():
         family = line.block.family
         before = seen.setdefault((line.node, family, line.state), (number, line)) if line.in_use else None
-        if before and before[1] is not line:
+        if before and before[1] is not line and not before[1].block.overlaps(line.block):
             two = f"two {line.state} IPv{family} lines: {before[1].block} and {line.block}"
             yield _two_lines("IPC0408", f"node {line.node} has {two}", (number, line), before, path, rows)
 

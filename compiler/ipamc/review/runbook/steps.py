@@ -118,17 +118,12 @@ class Split(Struct, frozen=True, kw_only=True):
     by: str = ""
     """A label: nodes with different values are in different waves; "": waves are made by name alone."""
 
-    @property
-    def label(self) -> str:
-        """Return the whole name of the label."""
-        return SHORT.get(self.by, self.by)
-
 
 def waves(cluster: Cluster, nodes: Collection[str], split: Split) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the waves as (label's value, nodes), by value, then by name; nodes without the label last.
     After them each node of the control plane is a wave of its own: etcd needs most of its members.
     """
-    label = split.label
+    label = SHORT.get(split.by, split.by)
     labels: Mapping[str, Mapping[str, str]] = {node.name: node.labels for node in cluster.nodes}
     groups: dict[tuple[bool, str], list[str]] = defaultdict(list)
     alone = [node for node in sorted(nodes) if _ROLES & labels.get(node, {}).keys()]
