@@ -285,6 +285,5 @@ def settled_elsewhere(lock: Lock, node: NodeState, line: Line) -> Diagnostic:
     also = [Related(line_at(lock, line), "its line")]
     at = node.shown[0].at
     forget = f"drained, take CiliumNode {node.name} out of {at.path}, and settle it again"
-    refresh = f"ipamc import {lock.cluster} --refresh dump.json, with a new dump"
-    fix = f"if it is {forget}; if it has moved: {refresh}"
+    fix = f"if it is {forget}; if it has moved: ipamc import {lock.cluster} --refresh dump.json"
     return error("IPC0435", at, message, also=also, help=fix)

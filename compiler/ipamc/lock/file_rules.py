@@ -42,11 +42,9 @@ def lock_missing(path: str, *, committed: bool) -> Diagnostic:
     """IPC0401: a lock beside a rendered tree, or in the last commit, must not be missing."""
     there = ", and HEAD has one" if committed else " beside an existing rendered/"
     message = f"no lock{there}: the record of which node has which block is lost"
-    if committed:
-        return error("IPC0401", Span(path), message, help=f"{_restored(path)}, then compile again")
     older = f"git checkout $(git rev-list -1 HEAD -- {quote(path)})~1 -- {quote(path)}"
-    fix = f"{_restored(path)}; where a commit deleted it: {older}"
-    return error("IPC0401", Span(path), message, help=fix)
+    then = ", then compile again" if committed else f"; where a commit deleted it: {older}"
+    return error("IPC0401", Span(path), message, help=f"{_restored(path)}{then}")
 
 
 def lock_empty(path: str) -> Diagnostic:

@@ -103,8 +103,8 @@ def after_renumber(plan: Plan, consent: Consent, templates: Templates) -> tuple[
     before, _, _ = _phases(plan, node, templates)
     each = f"for each of {names(nodes)}" if len(nodes) > 1 else f"for {node}"
     shared = plan.cluster.shared_pools  # there a CiliumNode with the old block keeps it from being settled
-    seen = [each for each in plan.cluster.cilium_nodes if shared and each.name in nodes]
-    forget = f"remove the CiliumNode from {names({each.at.path for each in seen})}, then " if seen else ""
+    seen = sorted({each.at.path for each in plan.cluster.cilium_nodes if shared and each.name in asked})
+    forget = f"remove the CiliumNode from {names(seen)}, then " if seen else ""
     return (
         f"next: commit and merge this: a pending block is reserved, and rendered nowhere; then {each}:",
         f"1. {_commands(before['drain'])}",
