@@ -309,7 +309,7 @@ def test_the_same_nodes_in_two_files(stand: Stand, dump: bool) -> None:  # noqa:
     told = stand.run("ipamc compile", 1)
     assert "2,000 nodes are defined twice: n1, n2, n3, n4, n5 and 1,995 more" in told
     assert told.count("error[") == 1
-    stand.run(found("is the copy, (git rm clusters/lab/nodes.yaml): nothing else is in it", told))
+    stand.run(found("is the original: (rm clusters/lab/nodes.yaml), which has nothing else", told))
     assert "lab: 2000 nodes" in stand.run("ipamc compile").replace(",", "")
 
 

@@ -283,7 +283,6 @@ def settled_elsewhere(lock: Lock, node: NodeState, line: Line) -> Diagnostic:
     shows = f"its CiliumNode shows {cidr_texts(each.block for each in node.shown)}"
     message = f"{node.name} cannot be settled on {line.block}: {shows}"
     also = [Related(line_at(lock, line), "its line")]
-    at = node.shown[0].at
-    forget = f"drained, take CiliumNode {node.name} out of {at.path}, and settle it again"
+    forget = f"drained, take CiliumNode {node.name} out of {node.shown[0].at.path}, and settle it again"
     fix = f"if it is {forget}; if it has moved: ipamc import {lock.cluster} --refresh dump.json"
-    return error("IPC0435", at, message, also=also, help=fix)
+    return error("IPC0435", node.shown[0].at, message, also=also, help=fix)

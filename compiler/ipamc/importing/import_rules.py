@@ -193,7 +193,7 @@ def joined(nodes: Sequence[str]) -> str:
 def there_already(at: At, path: str) -> Diagnostic:
     """IPC0824: an import starts a cluster; it changes no file that people may have edited."""
     text = f"{path} is there already, and has other contents than this import would write"
-    way_out = f"ipamc import {typed(path.rpartition('/')[0])} --refresh dump.json updates the inventory"
+    way_out = f"to update it: ipamc import {typed(path.rpartition('/')[0])} --refresh dump.json"
     return error("IPC0824", at, text, help=f"{way_out}; to start again, delete the folder")
 
 

@@ -108,7 +108,7 @@ def other_mode(path: str, row: bytes, found: str, cluster: Scheme) -> Diagnostic
     """IPC0406: the lock was made for the mode that the Cluster names."""
     way_out = "; ipamc explain IPC0543 tells why"
     if keeps_blocks(found, cluster.mode):
-        way_out = f", or ipamc lock {cluster.name} --mode; ipamc runbook {cluster.name} has the steps"
+        way_out = f", or ipamc lock {cluster.name} --mode; its steps: ipamc runbook {cluster.name}"
     at = row_at(path, 1, row, found)
     message = f"the lock was made for mode {found}, and the Cluster says {cluster.mode}"
     return error("IPC0406", at, message, also=[cluster.mode_here], help=f"set mode: {found} again{way_out}")

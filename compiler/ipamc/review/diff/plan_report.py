@@ -150,7 +150,7 @@ def agree(gate: str) -> str:
 
 _WAYS_OUT = {
     VANISHED: "a line goes only when its addresses are given out again",
-    Verdict.TAKEN: "ipamc lock {name} --renumber {node} moves it, and --settle once it is drained",
+    Verdict.TAKEN: "by consent: ipamc lock {name} --renumber {node}, and --settle once it is drained",
     Verdict.ENDED_EARLY: "if nothing uses it any more: the label ipamc/release, or --allow ipamc/release",
     Verdict.DATED: "the compile writes the day on which a line goes into quarantine",
 }
