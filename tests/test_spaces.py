@@ -345,7 +345,7 @@ def test_a_space_counts_ranges_and_no_total_counts_them_twice(run: Run) -> None:
     assert [line.split()[2] for line in said.splitlines() if line.startswith("all clusters")] == ["20,480"]
     assert "125 ranges" in run("show", "fabric", "--runway")[1]
     run("lock", "fabric", "--renumber", "a/pods")
-    assert "then ipamc lock SPACE --settle CLUSTER/POOL" in run("plan", "fabric", "--base", "HEAD")[1]
+    assert "then ipamc lock fabric --settle a/pods" in run("plan", "fabric", "--base", "HEAD")[1]
 
 
 def test_findings_about_a_space_name_its_kind_and_come_once(run: Run, tmp_path: Path) -> None:
@@ -384,7 +384,10 @@ def test_a_space_is_told_of_in_ranges(run: Run, tmp_path: Path) -> None:
         ("lock fabric --leave a/pods", "a/pods cannot leave: it is still asked for by a cluster"),
         ("lock fabric --renumber z", "z matches no held line of a range asked for by a cluster"),
         ("lock fabric --release a/pods", "take a/pods out of its cluster, and release each by its name"),
-        ("lock fabric --rename a/pods=z", "'z' is no name of a range: it is not CLUSTER/POOL"),
+        (
+            "lock fabric --rename a/pods=z",
+            "a/pods cannot be renamed to z: it is still asked for by a cluster",
+        ),
         ("why a/podz", "did you mean 'a/pods'?"),
         ("why a/pods --at HEAD", "is told of the files on the disk alone: omit --at"),
         ("which a/pods", "  range    a/pods\n"),

@@ -139,6 +139,15 @@ def test_what_the_last_commit_has_is_taken_from_there(stand: Stand, gone: str) -
     assert "2 blocks added" in stand.run("ipamc compile lab")
 
 
+def test_a_cluster_whose_deletion_was_committed_comes_back(stand: Stand) -> None:
+    stand.run("ipamc compile")
+    stand.commit()
+    (stand.lab / "cluster.yaml").unlink()
+    stand.commit()
+    stand.run(found(r"has one: (git checkout \S+~1 -- .*)", stand.run("ipamc compile lab", 1)))
+    stand.run("ipamc compile --check")
+
+
 def test_no_cluster_beside_a_dump_and_a_lock_of_another_mode(stand: Stand) -> None:
     """Nodes of a dump are nodes, pools of IPv6 alone make a cluster of IPv6, and a lock knows its mode."""
     stand.change("cluster.yaml", "mode: cluster-pool}", "mode: multi-pool}\n  ipFamilies: [IPv6]")
@@ -300,7 +309,7 @@ def test_the_same_nodes_in_two_files(stand: Stand, dump: bool) -> None:  # noqa:
     told = stand.run("ipamc compile", 1)
     assert "2,000 nodes are defined twice: n1, n2, n3, n4, n5 and 1,995 more" in told
     assert told.count("error[") == 1
-    stand.run(found("is the copy, (git rm clusters/lab/nodes.yaml): nothing else is in it", told))
+    stand.run(found("is the original: (rm clusters/lab/nodes.yaml), which has nothing else", told))
     assert "lab: 2000 nodes" in stand.run("ipamc compile").replace(",", "")
 
 

@@ -565,7 +565,7 @@ def test_a_swap_by_hand_is_refused(repository: Path, capsys: pytest.CaptureFixtu
     )
     assert "\n ::: HEAD~1:clusters/blue/ipam.lock:2:10: the base has it held\n" in captured.err
     assert (
-        "help: a node moves by consent: ipamc lock blue --renumber NODE, and --settle NODE once it is drained;"
+        "help: by consent: ipamc lock blue --renumber n1, and --settle once it is drained;"
         " to restore it: git checkout HEAD~1 -- clusters/blue/ipam.lock, then: ipamc compile blue\n"
     ) in captured.err
     assert captured.err.endswith(

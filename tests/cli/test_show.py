@@ -153,9 +153,9 @@ def test_filters(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa
 
 
 def test_a_name_that_nothing_has_is_said(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001 - as above
-    text, said = show(capsys, "--pool", "rack-z", code=1)
+    text, said = show(capsys, "--pool", "rak-b", code=1)
     assert text == ""
-    assert said == "no pool of 1 cluster is named rack-z: did you mean 'rack-b'?\n"
+    assert said == "no pool of 1 cluster is named rak-b: did you mean 'rack-b'?\n"
     _, said = show(capsys, "--node", "a-6", code=1)
     assert said == "no node of 1 cluster is named a-6: did you mean 'a6'?\n"
 

@@ -246,7 +246,7 @@ def test_a_cluster_that_cannot_be_read_hides_what_it_has(
         ("blue --size 24 --address-space x", 64, "CLUSTER has an address space of its own"),
         ("--address-space typo --size 24", 64, "no cluster names the address space 'typo'"),
         ("--address-space fabric-1 --pool rack-a --size 24", 64, "--pool is a pool of CLUSTER"),
-        ("blue --pool rack-b --size 24", 64, "cluster blue has no pool 'rack-b'; did you mean 'rack-a'?"),
+        ("blue --pool rak-a --size 24", 64, "cluster blue has no pool 'rak-a'; did you mean 'rack-a'?"),
         ("blue --pool rack-a --size 28", 64, "a /28 holds no block of pool rack-a, whose blocks are of /27"),
         ("blue --size 24 --from 10.0.0.1/8", 64, "host bits set; write 10.0.0.0/8"),
         ("blue --size 24 --from 10.0.0.0/25", 64, "--from 10.0.0.0/25 has no block of /24"),

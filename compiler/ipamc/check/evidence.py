@@ -148,7 +148,7 @@ def _add_to_input(cluster: Scheme, node: Node, dumped: Collection[str]) -> str:
         has = {*dumped, "CiliumNode"} if seen else dumped
         kinds = ",".join(f"{kind.lower()}s" for kind in _ASKED if kind not in has)
         what = f"add {kinds} to the dump" if dumped else f"make a dump with {kinds}"
-        return f"{what}, and run ipamc import {cluster.name} --refresh; " if kinds else ""
+        return f"{what}, and run ipamc import {cluster.name} --refresh dump.json; " if kinds else ""
     if seen:
         return ""
     dump = path = node.at.path
@@ -295,5 +295,6 @@ def settled_elsewhere(lock: Lock, node: NodeState, line: Line) -> Diagnostic:
     shows = f"its CiliumNode shows {cidr_texts(each.block for each in node.shown)}"
     message = f"{node.name} cannot be settled on {line.block}: {shows}"
     also = [Related(line_at(lock, line), "its line")]
-    fix = "kubectl get ciliumnodes -o json, once the node has moved; or remove the CiliumNode from the input"
+    forget = f"drained, take CiliumNode {node.name} out of {node.shown[0].at.path}, and settle it again"
+    fix = f"if it is {forget}; if it has moved: ipamc import {lock.cluster} --refresh dump.json"
     return error("IPC0435", node.shown[0].at, message, also=also, help=fix)

@@ -30,6 +30,8 @@ class Fault(Struct, frozen=True):
     """The prefix length of the block, and that which the pool would give."""
     ranges: tuple[Range, ...] = ()
     """The excluded or reserved CIDR that it overlaps."""
+    nowhere: bool = False
+    """No pool selects the node."""
 
 
 class Why(enum.Enum):
@@ -50,6 +52,8 @@ class Faulty(Struct, frozen=True, kw_only=True):
     at: At
     """Of the first line: its row in the lock; if the lock does not have it yet, the node."""
     why: Why
+    whole: bool = False
+    """These are all lines of their pool."""
 
     @property
     def replaced(self) -> bool:
@@ -105,7 +109,7 @@ def classify(cluster: Scheme, want: Want, line: Line, pool: Pool | None) -> tupl
     if cluster.mode is Mode.MULTI_POOL and line.pool not in {pool.name, ""}:
         faults.append(Fault(renamed_while_held, pool.name, line.pool))
     if size is None:
-        faults.append(Fault(no_longer_selected, pool.name))
+        faults.append(Fault(no_longer_selected, pool.name, nowhere=not want.offers))
     elif size != block.prefix and block not in {pin.block for pin in pool.pins.get(line.node, ())}:
         faults.append(Fault(other_size, pool.name, family=family, sizes=(block.prefix, size)))
     if reserved := pool.reserved_over(block):
@@ -150,13 +154,13 @@ def _pool(cluster: Scheme, group: Faulty) -> Pool:
 def outside_pools(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0410: a held block lies in a range of a pool."""
     pool, lock = group.fault.pool, f"ipamc lock {cluster.name}"
-    target = f"pool/{pool}" if pool else group.lines[0].node
+    move = f"{lock} --renumber pool/{pool}" if group.whole else renumber_command(cluster, group.lines)
     named = cluster.pools_by_name.get(pool)
     native = not isinstance(cluster, AddressSpace) and (
         named is None or named.dialect is not Dialect.CLUSTER_CIDR
     )
     keeps = " (disabled: true keeps what is held)" if native else ""
-    way_out = f"put the range back{keeps}, or consent to a move: {lock} --renumber {target}"
+    way_out = f"put the range back{keeps}, or consent to a move: {move}"
     if all(line.state is State.PENDING for line in group.lines):  # no node uses it yet
         release = ",".join(line.node for line in group.lines)
         way_out = f"put the range back, or cancel the renumber: {lock} --release {release}"
@@ -212,7 +216,10 @@ def no_longer_selected(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
     message = f"pool {group.fault.pool} no longer selects {group.held_by}"
     way_out = group.move(cluster, "to a pool that selects them")
     # Where each pool that selects a node gives it blocks of its own, this one has nowhere to go.
-    if way_out and not cluster.mode.one_block:
+    if way_out and group.fault.nowhere:
+        selector = terms(cluster).selector
+        way_out = f"they keep what they hold; no pool selects them: widen a {selector}, or add a pool"
+    elif way_out and not cluster.mode.one_block:
         way_out = group.give_back(cluster)
     yield warning("IPC0304", group.at, message, also=also, help=way_out).about(group.nodes)
 

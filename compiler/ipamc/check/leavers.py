@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from pathlib import PurePath
 
 from ipamc.lock.file import line_at
 from ipamc.model.cluster import Scheme
@@ -11,7 +12,7 @@ from ipamc.model.diagnostics import At, Diagnostic, Span, error, several, warnin
 from ipamc.model.limits import FEW_NODES
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.pool_words import terms
-from ipamc.model.wording import nearest_name
+from ipamc.model.wording import nearest_name, typed
 
 Leavers = Mapping[str, tuple[Line, ...]]
 """Held and pending lines of nodes that are not in the inventory, by node."""
@@ -93,7 +94,8 @@ def emptied_pools(cluster: Scheme, lock: Lock, leavers: Leavers, surprising: Lea
 def empty_inventory(cluster: Scheme, leavers: Leavers) -> Diagnostic:
     """IPC0420: an inventory is not empty while nodes hold blocks."""
     message = f"{terms(cluster).none} while the lock has blocks of {several(leavers, terms(cluster).unit)}"
-    return error("IPC0420", cluster.at, message, help=_way_out(cluster))
+    changed = f"git log --stat -- {typed(str(PurePath(cluster.at.path).parent))} shows what changed; or "
+    return error("IPC0420", cluster.at, message, help=changed + _way_out(cluster))
 
 
 def truncated_list(cluster: Scheme, consent: Consent, *, stale: bool) -> Iterator[Diagnostic]:

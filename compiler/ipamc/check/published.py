@@ -139,7 +139,7 @@ def not_online(cluster: Scheme, lock: Lock, old: str, lost: list[Line], before: 
     message = f"{old} to {cluster.mode}: {nodes}"
     build = f"set mode: {old} again, and build a new cluster for {cluster.mode}"
     if keeps_blocks(old, cluster.mode):
-        fewer = f"maxBlocks: 1 and ipamc resize, or ipamc lock {cluster.name} --renumber NODE"
+        fewer = f"maxBlocks: 1 and ipamc resize, or ipamc lock {cluster.name} --renumber {lost[0].node}"
         build = f"set mode: {old} again until each node has one block of a family: {fewer}"
     both = f"{lock.path} {lock.path.removesuffix('ipam.lock')}rendered"
     undo = f"git checkout REV -- {both}, where REV is the commit before; in a new cluster delete both"

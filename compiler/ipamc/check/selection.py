@@ -76,7 +76,7 @@ def check_selection(cluster: Scheme, wants: Sequence[Want]) -> Iterator[Diagnost
             number = sum(name in idle for name in users)
             found[alike] = Testers(first, len(users), names(users), number) if first else None
         if testers := found[alike]:
-            yield label_of_no_node(key, near, testers)
+            yield label_of_no_node(cluster, key, near, testers)
     idle_by_itself = (pool for pool in pools if pool.name in idle - stand_ins)
     without = [
         one for one in idle_by_itself if one.selector.keys.isdisjoint(missing) and not one.selector.impossible
@@ -96,7 +96,7 @@ class Testers(NamedTuple):
     """The number of these that select no node."""
 
 
-def label_of_no_node(key: str, near: str, testers: Testers) -> Diagnostic:
+def label_of_no_node(cluster: Scheme, key: str, near: str, testers: Testers) -> Diagnostic:
     """IPC0310: a label that a selector tests is on a node."""
     first = testers.first
     spot = first.selector.spot(key)
@@ -109,6 +109,9 @@ def label_of_no_node(key: str, near: str, testers: Testers) -> Diagnostic:
         effect = f"; {testers.idle:,} of these select no node"
     message = f"no node has the label {shown(key)}, which {tests}{effect if testers.idle else ''}"
     fix = f"did you mean {near!r}?" if near else "correct the label in the selector, or label the nodes"
+    if any(node.uid for node in cluster.nodes):  # an import keeps the labels that selectors tested then
+        bring = f"ipamc import {cluster.name} --refresh dump.json"
+        fix += f"{' If not,' if near else ';'} a refresh brings it where the cluster has it: {bring}"
     return warning("IPC0310", at, message, help=fix)
 
 

@@ -153,15 +153,16 @@ def lock(
     if asks["mode"] and (modes := {mode.value for mode in Mode} & set(clusters)):
         instead = f"write mode: {min(modes)} in cluster.yaml, and give --mode alone"
         raise click.UsageError(f"--mode has no value: {instead}")
-    folders = find(clusters)
     pairs = []
     for text in asks["rename"]:
         old, equals, new = text.partition("=")
         if not (old and equals and new):
             names = [name for name in re.split(r"\s*(?:->|=>|[:,=\s])\s*", text) if name]
+            names += clusters[1:]  # --rename OLD NEW
             better = f": write --rename {'='.join(names)}" if len(names) == 2 else ""
             raise click.UsageError(f"--rename {text!r} is not OLD=NEW{better}")
         pairs.append((old, new))
+    folders = find(clusters)
     select = [text for text in asks["renumber"] if is_selector(text)]
     named = tuple(text for text in asks["renumber"] if text not in select)
     # An option may be repeated, and name several with commas. No name has one.

@@ -12,8 +12,9 @@ from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import format_option, print_findings
 from ipamc.cli.options import Revision, output_option
 from ipamc.cli.terminal import progress, say, show, show_json
-from ipamc.model.diagnostics import Refused
+from ipamc.model.diagnostics import Refused, names
 from ipamc.model.limits import LARGEST_CLUSTER
+from ipamc.model.wording import suggestion
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.disk import assets
 from ipamc.workspace.source import Disk, Source
@@ -96,7 +97,7 @@ def command(
     from ipamc.report.runbook import to_json, to_markdown
     from ipamc.review.runbook.request import Request
     from ipamc.review.runbook.site import Site
-    from ipamc.review.runbook.steps import Split
+    from ipamc.review.runbook.steps import SHORT, Split
     from ipamc.workspace.environment import today
 
     split = Split(size=asked.pop("wave_size") or 0, by=asked.pop("by"))
@@ -112,6 +113,11 @@ def command(
             inputs = replace(Disk().inputs(folder), today=day, consent=Consent(mode=True), skip_tests=True)
             compilation = compile_cluster(inputs)
             plan = compilation.plan
+            known = {key for node in plan.scheme.nodes for key in node.labels}
+            known |= {short for short, label in SHORT.items() if label in known}
+            if split.by and split.by not in known:
+                meant = suggestion(split.by, known) or f"their labels: {names(sorted(known))}"
+                raise click.UsageError(f"--by {split.by}: no node has this label; {meant}")
             site = Site(plan, assets("templates/runbooks"), inputs.folder, loops=output == "markdown")
             if change:
                 asked |= {"split": split, "inputs": inputs}

@@ -135,6 +135,8 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
     if renamed and committed_lock(task.folder) == inputs.lock:
         before = f"git checkout HEAD -- {typed(inputs.lock_path)}"
         old, new = renamed
+        if seen := plan.scheme.cilium_nodes_by_name.get(old):
+            before = f"take CiliumNode {old} out of {typed(seen.at.path)}, then {before}"
         steps += (f"if {new} is {old} with a new name: {before} && ipamc lock {name} --rename {old}={new}",)
     against = _judged(merged.before, plan, task.today).lines if merged else ()
     if merged and (

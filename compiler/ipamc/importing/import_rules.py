@@ -193,7 +193,7 @@ def joined(nodes: Sequence[str]) -> str:
 def there_already(at: At, path: str) -> Diagnostic:
     """IPC0824: an import starts a cluster; it changes no file that people may have edited."""
     text = f"{path} is there already, and has other contents than this import would write"
-    way_out = "ipamc import CLUSTER --refresh FILE brings the inventory up to date"
+    way_out = f"to update it: ipamc import {typed(path.rpartition('/')[0])} --refresh dump.json"
     return error("IPC0824", at, text, help=f"{way_out}; to start again, delete the folder")
 
 
@@ -236,9 +236,8 @@ def joined_already(at: At, cluster: str, nodes: Iterable[str]) -> Diagnostic:
     known = list(nodes)
     have = count(len(known), "Machine has a node", "Machines have nodes")
     text = f"{have} that the inventory does not have, and that cannot be planned any more: {names(known)}"
-    return warning(
-        "IPC0832", at, text, help=f"bring them in with their blocks: ipamc import {cluster} --refresh FILE"
-    )
+    way_out = f"bring them in with their blocks: ipamc import {cluster} --refresh dump.json"
+    return warning("IPC0832", at, text, help=way_out)
 
 
 def names_unknown(

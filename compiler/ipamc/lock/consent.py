@@ -14,14 +14,13 @@ from msgspec.structs import replace
 
 from ipamc.lock.file import first_shards, line_at
 from ipamc.model.cidr import BITS, Block, CidrError, parse_address, parse_block
-from ipamc.model.cluster import AddressSpace, Scheme
+from ipamc.model.cluster import Scheme
 from ipamc.model.diagnostics import Diagnostic, Related, Span, error, names
 from ipamc.model.limits import NAMES_SHOWN, NODES_IN_COMMAND
 from ipamc.model.lock import Consent, Line, Lock, Scope, State
 from ipamc.model.pool_words import terms
-from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.model.selector.selector import parse_calico
-from ipamc.model.wording import nearest_name, shown
+from ipamc.model.wording import nearest_name, shown, suggestion
 
 
 def parse_consent(  # noqa: PLR0913 - an argument for each consent of `ipamc lock`
@@ -148,16 +147,14 @@ def apply_consent(cluster: Scheme, lock: Lock, consent: Consent) -> tuple[Lock, 
     return replace(lock, lines=lines, shards=max(lock.shards, wanted)), found
 
 
-def did_you_mean(scope: Scope, lines: Sequence[Line]) -> str:
-    """Return `did you mean …? ` for a consent that matches nothing; or ""."""
-    held = {line.node for line in lines}
-    pools = {f"pool/{line.pool}" for line in lines if line.pool}
-    address = scope.text.partition("/")[0]
+def did_you_mean(scope: Scope, lines: Sequence[Line], *, pools: bool = False) -> str:
+    """Return `did you mean …? ` for a consent that matches nothing; or "". `pools`: it may name one."""
     try:
-        family, number = parse_address(address)
+        family, number = parse_address(scope.text.partition("/")[0])
     except CidrError:
-        pool = f"pool/{scope.text}"
-        meant = pool if pool in pools else nearest_name(scope.text, held | pools) or nearest_name(pool, pools)
+        known = {line.node: line.node for line in lines}
+        known |= {line.pool: f"pool/{line.pool}" for line in lines if pools and line.pool}
+        meant = known.get(nearest_name(scope.text.removeprefix("pool/"), known), "")
     else:
         one = Block(family, number, BITS[family])
         meant = next((str(line.block) for line in lines if line.block.overlaps(one)), "")
@@ -168,28 +165,21 @@ def rename_refused(
     cluster: Scheme, lock: Lock, lines: Iterable[Line], old: str, new: str
 ) -> Iterator[Diagnostic]:
     """IPC0430: `--rename OLD=NEW` hands a dead node's lines to its replacement."""
-    parts = new.split("/") if isinstance(cluster, AddressSpace) else [new]
-    problem = next(filter(None, map(subdomain_problem, parts)), None)
-    if problem := problem or (
-        "is not CLUSTER/POOL" if isinstance(cluster, AddressSpace) and len(parts) < 2 else ""
-    ):
-        words = terms(cluster)
-        fix = f"write the name of the new {words.unit} as it is {words.listed}"
-        message = f"{shown(new)} is no name of a {words.unit}: it {problem}"
-        yield error("IPC0430", Span(lock.path), message, help=fix)
-    present = {node.name: node for node in cluster.nodes}
+    present, words = {node.name: node for node in cluster.nodes}, terms(cluster)
     theirs = [line for line in lines if line.node == old and line.state is not State.RELEASED]
+    refused = f"{old} cannot be renamed to {new}"
     if old in present:
-        message = f"{old} cannot be renamed to {new}: it is still {terms(cluster).listed}"
-        fix = f"take {old} out of {terms(cluster).home} first"
-        yield error("IPC0430", present[old].at, message, help=fix)
+        fix = f"take {old} out of {words.home} first"
+        yield error("IPC0430", present[old].at, f"{refused}: it is still {words.listed}", help=fix)
     elif not theirs:
-        message = f"{old} cannot be renamed to {new}: it has no line in the lock"
         fix = f"ipamc show {cluster.name} --show-blocks lists who has"
-        yield error("IPC0430", Span(lock.path), message, help=fix)
+        yield error("IPC0430", Span(lock.path), f"{refused}: it has no line in the lock", help=fix)
+    elif new not in present:
+        meant = suggestion(new, present, nearest_name)
+        fix = f"{meant} ".lstrip() + f"write the new name as it is {words.listed}"
+        yield error("IPC0430", Span(lock.path), f"{refused}: {shown(new)} is not {words.listed}", help=fix)
     for line in lines:
         if theirs and line.node == new and line.in_use:
-            message = f"{old} cannot be renamed to {new}: {new} holds {line.block}"
             also = [Related(line_at(lock, theirs[0]), f"{old} has {theirs[0].block}")]
             never = f"if the block of {new} was never applied: git checkout HEAD -- {quote(lock.path)}"
             command, leave = f"ipamc lock {cluster.name}", "else leave them to their quarantine"
@@ -198,6 +188,7 @@ def rename_refused(
                 leave = f"else leave {old} to its quarantine, or release it"
                 give_up = f"{leave}: {command} --release {old}"
             fix = f"{never}, then {command} --rename {old}={new}; {give_up}"
+            message = f"{refused}: {new} holds {line.block}"
             yield error("IPC0430", line_at(lock, line), message, also=also, help=fix)
             break
 

@@ -42,12 +42,9 @@ def lock_missing(path: str, *, committed: bool) -> Diagnostic:
     """IPC0401: a lock beside a rendered tree, or in the last commit, must not be missing."""
     there = ", and HEAD has one" if committed else " beside an existing rendered/"
     message = f"no lock{there}: the record of which node has which block is lost"
-    if committed:
-        return error("IPC0401", Span(path), message, help=f"{_restored(path)}, then compile again")
     older = f"git checkout $(git rev-list -1 HEAD -- {quote(path)})~1 -- {quote(path)}"
-    never = "only where nothing was ever applied: delete rendered/ too"
-    fix = f"{_restored(path)}; where a commit deleted it: {older}; {never}"
-    return error("IPC0401", Span(path), message, help=fix)
+    then = ", then compile again" if committed else f"; where a commit deleted it: {older}"
+    return error("IPC0401", Span(path), message, help=f"{_restored(path)}{then}")
 
 
 def lock_empty(path: str) -> Diagnostic:
@@ -111,7 +108,7 @@ def other_mode(path: str, row: bytes, found: str, cluster: Scheme) -> Diagnostic
     """IPC0406: the lock was made for the mode that the Cluster names."""
     way_out = "; ipamc explain IPC0543 tells why"
     if keeps_blocks(found, cluster.mode):
-        way_out = f", or ipamc lock {cluster.name} --mode"
+        way_out = f", or ipamc lock {cluster.name} --mode; its steps: ipamc runbook {cluster.name}"
     at = row_at(path, 1, row, found)
     message = f"the lock was made for mode {found}, and the Cluster says {cluster.mode}"
     return error("IPC0406", at, message, also=[cluster.mode_here], help=f"set mode: {found} again{way_out}")
@@ -144,7 +141,7 @@ def two_held(lines: Iterable[Numbered], path: str, rows: list[bytes], mode: Lock
     for number, line in lines if mode.one_block else ():
         family = line.block.family
         before = seen.setdefault((line.node, family, line.state), (number, line)) if line.in_use else None
-        if before and before[1] is not line:
+        if before and before[1] is not line and not before[1].block.overlaps(line.block):
             two = f"two {line.state} IPv{family} lines: {before[1].block} and {line.block}"
             yield _two_lines("IPC0408", f"node {line.node} has {two}", (number, line), before, path, rows)
 

@@ -41,14 +41,15 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 def nearest_name(word: str, known: Iterable[str]) -> str:
     """Return the name of a node, pool or cluster that `word` was probably meant to be, or "".
-    Names with other numbers name other things: worker-2 is no misspelt worker-7.
+    Names with other numbers or single letters name other things: worker-2 is no worker-7, rack-a no rack-b.
     """
-    numbers = _numbers(word)
-    return nearest(word, (name for name in known if _numbers(name) == numbers))
+    return nearest(word, (name for name in known if not _differ(word, name)))
 
 
-def _numbers(name: str) -> list[str]:
-    return [digits.lstrip("0") for digits in re.findall("[0-9]+", name)]
+def _differ(*names: str) -> bool:
+    numbers = [[digits.lstrip("0") for digits in re.findall("[0-9]+", name)] for name in names]
+    letters = [re.findall("(?<![a-z])[a-z](?![a-z])", name.lower()) for name in names]
+    return numbers[0] != numbers[1] or any(one != other for one, other in zip(*letters, strict=False))
 
 
 def suggestion(word: str, known: Iterable[str], similar: Callable[..., str] = nearest) -> str:

@@ -109,9 +109,10 @@ def _findings(refusal: Any, path: Keys, root: Schema, here: Place) -> Iterator[D
             yield from _unknown_fields(value, schema, root, here, path)
             return
         case "required":
-            misspelt = [nearest(other, bound) for other in _unknown(value, schema)]
+            odd = _unknown(value, schema)
+            advised = " ".join(hints.unknown(each, value[each], path, schema, root) for each in odd)
             for key in bound:
-                if key not in value and key not in misspelt:
+                if key not in value and f"write {key}" not in advised and repr(key) not in advised:
                     better = hints.example(key, at(root, (*path, key)) or {}, root) or f"add {key}"
                     yield rules.wrong_shape(here / key, f"{_owner(root, path)} has no {key}", better)
             return

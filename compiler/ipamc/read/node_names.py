@@ -18,7 +18,7 @@ from ipamc.model.limits import MOST_NAMES_COUNTED
 _BRACE = re.compile(r"[{}]")
 _NUMBERS = re.compile(r"(\d{1,9})\.\.(\d{1,9})", re.ASCII).fullmatch
 _LETTERS = re.compile(r"([a-z])\.\.([a-z])").fullmatch
-_OF_ANSIBLE = re.compile(r"\[(\w+):(\w+)\]")
+_OF_ANSIBLE = re.compile(r"\[(\w+)[:-](\w+)\]")
 
 
 class PatternError(Exception):

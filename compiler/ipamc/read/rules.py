@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
 
@@ -138,10 +139,10 @@ NODE_NAME = "the name of a node"
 
 def bad_name(at: At, what: str, name: str, problem: str, way_out: str = "") -> Diagnostic:
     """IPC0101: names of nodes, pools and clusters are DNS-1123 subdomains."""
-    better = as_subdomain(name)
-    write = f"write {better}: " if better not in {"", name} else ""
-    if "{" in name and what == NODE_NAME:
-        way_out = f'write names: "{name[:60]}", planned: true for several nodes that are to come'
+    write = f"write {better}: " if (better := as_subdomain(name)) not in {"", name} else ""
+    pattern = re.sub(r"\[(\w+)[:-](\w+)\]", r"{\1..\2}", name[:60])
+    if "{" in pattern and what == NODE_NAME:
+        way_out = f'write names: "{pattern}", planned: true for several nodes that are to come'
     way_out = way_out or f"{write}use lower-case letters, digits, - and . only"
     return error("IPC0101", at, f"{shown(name)} is not {what}: it {problem}", help=way_out)
 
@@ -161,8 +162,8 @@ def same_name(what: str, twice: Sequence[str], at: At, first: At, *, copied: boo
         message += f" and {len(twice) - 5:,} more" if len(twice) > 5 else ""
         way_out = "keep each of them once"
     if copied:
-        remove = f"git rm {typed(at.path)}: nothing else is in it; else remove them from {first.path}"
-        way_out = f"if {at.path} is the copy, {remove}"
+        remove = f"rm {typed(at.path)}, which has nothing else"
+        way_out = f"if {first.path} is the original: {remove}; if not, remove them from {first.path}"
     return error("IPC0103", at, message, also=[Related(first, "first here")], help=way_out)
 
 
@@ -205,8 +206,7 @@ def no_cluster(at: At, name: str, folder: str, kind: str, lost: str = "") -> Dia
     below = here.name == name and here.parent.name == "clusters"
     cluster = (better or name) if below else typed(folder if better == name else str(here.with_name(better)))
     init = f"{rename}run ipamc init {cluster}, which writes what is missing beside what is there"
-    way_out = f"HEAD has one: git checkout HEAD -- {typed(lost)}" if lost else init
-    return error("IPC0105", at, f"no Cluster in the folder {shown(name)}", help=way_out)
+    return error("IPC0105", at, f"no Cluster in the folder {shown(name)}", help=lost or init)
 
 
 def not_a_regular_file(at: At, name: str, problem: str, fix: str) -> Diagnostic:

@@ -138,6 +138,8 @@ class Reading(Struct):
     """Valid label keys."""
     values: set[str] = field(default_factory=set)
     """Valid label values."""
+    unknown: set[tuple[str, str]] = field(default_factory=set)
+    """Files and their unknown kinds, each of which is reported once."""
     names: int = 0
     """The number of names from patterns of an inventory so far."""
     complete: bool = True

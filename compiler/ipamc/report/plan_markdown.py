@@ -125,7 +125,7 @@ class _Cutter(Struct):
             yield f"#### ⛔ {code(cluster.name)}{said}"
         else:
             yield f"#### {code(cluster.name)}{'' if self.alone else f' · {headline((cluster,))}'}{said}"
-            for section in sections(cluster.difference):
+            for section in sections(cluster.difference, cluster.name):
                 yield from self.section(section)
         yield from self.findings(cluster.findings)
 

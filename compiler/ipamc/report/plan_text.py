@@ -29,13 +29,6 @@ from ipamc.review.diff.plan_report import ClusterReport, PlanReport, PlanStatus
 
 NONE = "(none)"
 ARROW = "→"
-NEXT_STEP = (
-    "to be renumbered: drain the node, then ipamc lock --settle NODE; ipamc runbook CLUSTER has all steps"
-)
-_NEXT_OF_SPACE = (
-    "to be renumbered: reserve the old range in its pool, move its nodes, then "
-    "ipamc lock SPACE --settle CLUSTER/POOL"
-)
 _FAULTS = {
     VANISHED: "vanished from the lock: the base has these lines, "
     "and no line covers any of their addresses now",
@@ -114,15 +107,15 @@ def notes(clusters: Iterable[ClusterReport]) -> list[tuple[Diagnostic, list[str]
     return [found[key] for key in sorted(found)]
 
 
-def sections(difference: Difference) -> Iterator[Section]:
-    """Yield the sections that have rows, the worst first."""
-    for section in _sections(difference):
+def sections(difference: Difference, name: str) -> Iterator[Section]:
+    """Yield the sections of a cluster that have rows, the worst first."""
+    for section in _sections(difference, name):
         if section.rows:
             head = tuple(difference.unit if title == "node" else title for title in section.head)
             yield replace(section, head=head)
 
 
-def _sections(difference: Difference) -> Iterator[Section]:
+def _sections(difference: Difference, name: str) -> Iterator[Section]:
     lines = difference.lines
     for fault, title in _FAULTS.items():
         yield _former(title, [each for each in lines.unlawful if each.fault == fault], Sign.URGENT)
@@ -131,11 +124,15 @@ def _sections(difference: Difference) -> Iterator[Section]:
     yield Section(title, ("node", "block of the lock"), disputed, Sign.URGENT)
     weaker = [(setting.name, setting.old, ARROW, setting.new) for setting in difference.weaker]
     yield Section("less safe than before", ("setting", "base", "", "now"), weaker, Sign.URGENT)
-    title = "steps, in this order (ipamc runbook CLUSTER has them with checks)"
+    title = f"steps, in this order (ipamc runbook {name} has them with checks)"
     steps = [(f"{number}.", step) for number, step in enumerate(difference.steps, 1)]
     yield Section(title, ("step", "what to do"), steps, Sign.URGENT)
     yield _renumbers("renumbered", lines.completed, Sign.URGENT)
-    yield _renumbers(NEXT_STEP if difference.unit == "node" else _NEXT_OF_SPACE, lines.pending, Sign.URGENT)
+    settle = next((f"then ipamc lock {name} --settle {first.node}" for first in lines.pending), "")
+    title = f"to be renumbered: drain the node, {settle}; ipamc runbook {name} has all steps"
+    if difference.unit != "node":
+        title = f"to be renumbered: reserve the old range in its pool, move its nodes, {settle}"
+    yield _renumbers(title, lines.pending, Sign.URGENT)
     misplaced = [(_misplaced(group),) for group in difference.misplaced]
     number = len({line.node for group in difference.misplaced for line in group.lines})
     yield Section("misplaced", ("why, and which",), misplaced, Sign.URGENT, number=number)
@@ -293,7 +290,7 @@ def _cluster(cluster: ClusterReport, *, colour: bool) -> str:
         return f"{paint(title + cluster.status, 'error', colour=colour)}: {visible(cluster.said)}\n"
     said = f"; {cluster.status}: {visible(cluster.said)}" if cluster.said else ""
     rows = [f"{paint(title, 'strong', colour=colour)}{headline((cluster,))}{said}"]
-    for section in sections(cluster.difference):
+    for section in sections(cluster.difference, cluster.name):
         about = f" ({section.about})" if section.sign is Sign.CHANGED and section.about else ""
         style = "error" if section.sign is Sign.URGENT else "strong"
         rows.append(f"  {paint(f'{section.title}{about}', style, colour=colour)}")

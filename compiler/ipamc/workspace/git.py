@@ -113,6 +113,12 @@ def last_change(folder: str, *paths: str) -> int | None:
     return int(found.text.split()[0])
 
 
+def before_deletion(folder: str, path: str) -> str:
+    """Return the last commit that had a file which HEAD has no more; "" if none had it."""
+    found = run(folder, "rev-list", "--max-count=1", "--abbrev-commit", "HEAD", "--", path).text.strip()
+    return found and f"{found}~1"
+
+
 def first(folder: str) -> str | None:
     """Return the oldest fetched commit of HEAD's first parents; None if there is no commit."""
     found = run(folder, "rev-list", "--first-parent", "--max-parents=0", "HEAD")

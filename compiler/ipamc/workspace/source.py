@@ -302,14 +302,19 @@ _SCHEME = re.compile(rb"kind\W+(Cluster|AddressSpace)\b")
 
 
 def _lost_cluster(folder: str, sources: Mapping[str, bytes]) -> Iterator[Diagnostic]:
-    """Yield a finding where only the last commit has the document of a folder's Cluster."""
-    path = f"{folder}/cluster.yaml"
-    if path not in sources and not any(map(_SCHEME.search, sources.values())):
+    """Yield a finding where only a commit has the document of a folder's Cluster."""
+    path, top = f"{folder}/cluster.yaml", top_of(folder)
+    if top and path not in sources and not any(map(_SCHEME.search, sources.values())):
         from ipamc.model.diagnostics import Span
+        from ipamc.model.wording import typed
         from ipamc.read.rules import no_cluster
+        from ipamc.workspace import git
 
-        if _is_deleted(folder, "cluster.yaml"):
-            yield no_cluster(Span(folder), name_of(folder), folder, "Cluster", path)
+        in_git = (PurePosixPath(below(top, folder)) / "cluster.yaml").as_posix()
+        there = _committed(folder, ["cluster.yaml"])
+        if had := "HEAD" if there else git.before_deletion(top, in_git):
+            lost = f"{had} has one: git checkout {had} -- {typed(path)}"
+            yield no_cluster(Span(folder), name_of(folder), folder, "Cluster", lost)
 
 
 def committed_lock(folder: str) -> bytes | None:

@@ -663,7 +663,7 @@ def test_an_agent_without_a_block_is_restarted_if_it_asks_for_nothing(*, request
         ("cluster-pool", "1.15", "ipamc ci apply fleet --repair"),
         ("cluster-pool", "1.18", "ipamc ci apply fleet --repair"),
         ("crd", "1.15", "ipamc ci apply fleet --repair"),
-        ("kubernetes", "1.18", "ipamc import fleet --refresh, ipamc compile fleet, and apply"),
+        ("kubernetes", "1.18", "ipamc import fleet --refresh dump.json, then ipamc compile fleet, and apply"),
     ],
 )
 def test_a_planned_node_that_has_joined_is_led_to_its_block(mode: str, version: str, way_out: str) -> None:

@@ -6,7 +6,7 @@ are quarantined, and are the first that it gets back when it returns.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -301,11 +301,13 @@ def _faulty(
             for fault in context.faults(node.want, line):
                 why = Why.DISPUTED if node.name in disputed else Why.SHOWN
                 groups[fault, why].append((line, node.want))
+    of_pool = Counter(line.pool for line in (context.lock.lines if groups else ()) if line.in_use)
     for (fault, why), pairs in groups.items():
         pairs.sort(key=lambda pair: pair[0].block)
         line, want = pairs[0]
         at = want.node.at if why in {Why.SHOWN, Why.DISPUTED} else line_at(context.lock, line)
-        yield Faulty(fault=fault, lines=[line for line, _ in pairs], at=at, why=why)
+        lines, whole = [line for line, _ in pairs], bool(line.pool) and len(pairs) == of_pool[line.pool]
+        yield Faulty(fault=fault, lines=lines, at=at, why=why, whole=whole)
 
 
 _STALE = {

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from ipamc.lock.consent import did_you_mean
 from ipamc.lock.file import line_at
-from ipamc.model.diagnostics import Diagnostic, Span, error
-from ipamc.model.lock import Consent, Key, Line, Lock
+from ipamc.model.diagnostics import Diagnostic, Span, error, names
+from ipamc.model.lock import Consent, Key, Line, Lock, State
 from ipamc.model.plan import Demand, NodeState, StaleReason, Want
 from ipamc.model.pool_words import terms
+from ipamc.model.wording import nearest_name
 from ipamc.place.reconcile.context import Context
 from ipamc.place.reconcile.transitions import changed, complete, has_arrived, needed, quarantined
 
@@ -90,27 +91,36 @@ def torn_apart(node: NodeState, context: Context) -> Iterator[Diagnostic]:
             yield error("IPC0433", line_at(context.lock, line), message, help=fix)
 
 
-def no_pending_line(lock: Lock, nodes: Iterable[NodeState], consent: Consent) -> Iterator[Diagnostic]:
+def no_pending_line(lock: Lock, nodes: Sequence[NodeState], consent: Consent) -> Iterator[Diagnostic]:
     """IPC0428: `--settle` names a node that has a pending line."""
+    command = f"ipamc lock {lock.cluster}"
     waiting = {node.name: node.pending for node in nodes if node.pending}
     had = {node.name for node in nodes if StaleReason.ARRIVED in node.stale} | waiting.keys()
     for name in sorted(consent.settle - had):
         of_pool = [node for node in waiting if name in {f"pool/{line.pool}" for line in waiting[node]}]
-        fix = f"ipamc lock {lock.cluster} --renumber {name} makes one"
-        if of_pool:
-            fix = f"name each node that is drained: ipamc lock {lock.cluster} --settle {min(of_pool)}"
+        meant = nearest_name(name, waiting) or min(of_pool or waiting, default="")
+        fix = f"no {terms(lock).unit} has one; ipamc show {lock.cluster} --show-blocks lists who holds what"
+        held = (line for line in lock.lines if line.node == name and line.state is State.HELD)
+        if holds := names(str(line.block) for line in held):
+            move = f"to move it: {command} --renumber {name}"
+            fix = f"{name} holds {holds}, and is done if it has moved there; {move}"
+        elif meant:
+            fix = f"name each {terms(lock).unit} that is drained: {command} --settle {meant}"
         yield error("IPC0428", Span(lock.path), f"{name} has no pending line to settle", help=fix)
 
 
 def no_held_line(lock: Lock, nodes: Iterable[NodeState], consent: Consent) -> Iterator[Diagnostic]:
     """IPC0427: `--renumber` names a node, a CIDR or a pool (`pool/NAME`) of which nodes hold blocks."""
     held = [line for node in nodes for line in node.held] if consent.renumber else []
+    known = [line for line in lock.lines if line.in_use]
+    pools = names(sorted({f"pool/{line.pool}" for line in known if line.pool})) or "pool/NAME"
     for scope in consent.renumber:
         if not any(map(scope.matches, held)):
             message = f"{scope.text} matches no held line of a {terms(lock).unit} {terms(lock).listed}"
-            meant = did_you_mean(scope, [line for line in lock.lines if line.in_use])
+            meant = did_you_mean(scope, known, pools=True)
             show = f"ipamc show {lock.cluster} --show-blocks lists who holds what"
-            fix = f"{meant}name a {terms(lock).unit}, a CIDR or pool/NAME; {show}"
+            name = f"name a {terms(lock).unit}, a CIDR, {pools} or a selector (\"rack == 'a'\")"
+            fix = f"{meant}{name}; {show}"
             yield error("IPC0427", Span(lock.path), message, help=fix)
 
 

@@ -148,7 +148,9 @@ def _walk(
         better = f"write kind: {ours}" if ours else hints.unknown_kind(kind, version, _SPELLINGS)
         other_version = not ours and kind.removesuffix("List") in {known.name for known in KINDS}
         at = at / ("apiVersion" if other_version else "kind")
-        reading.found.append(rules.unknown_kind(at, version, kind, better))
+        if (at.path, kind) not in reading.unknown:  # a dump has thousands of Pods
+            reading.found.append(rules.unknown_kind(at, version, kind, better))
+            reading.unknown.add((at.path, kind))
 
 
 def _walk_list(

@@ -41,7 +41,7 @@ def other_cluster(context: Context) -> Iterator[Diagnostic]:
         at, text = there.at, f"each node has another uid there, as {one.name} has {there.uid or 'none'}"
     else:
         at, text = context.dump.at, f"none of {count(len(listed), 'node')} is in it, but {names(live)}"
-    again = f"if the cluster was built again: ipamc import {name} --refresh --rebuilt"
+    again = f"if the cluster was built again: ipamc import {name} --refresh --rebuilt dump.json"
     also = [Related(one.at, f"{one.name} of the inventory, uid {one.uid or 'unknown'}")]
     fix = f"make the dump with the context of {name}: {DUMP}; {again}"
     yield error("IPC0901", at, f"this is no dump of {name}: {text}", also=also, help=fix)

@@ -374,12 +374,12 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def refresh(self) -> str:
         """The commands that update git from the cluster."""
-        return f"ipamc import {self.cluster.name} --refresh, then ipamc compile {self.cluster.name}"
+        return f"ipamc import {self.cluster.name} --refresh dump.json, then ipamc compile {self.cluster.name}"
 
     @property
     def refresh_and_apply(self) -> str:
         """The commands that update git from the cluster, and apply what nodes lack."""
-        return f"ipamc import {self.cluster.name} --refresh, ipamc compile {self.cluster.name}, and apply"
+        return f"{self.refresh}, and apply"
 
     def rejoin(self, node: str) -> str:
         """Return the commands that make a drained node take the block that the lock gives it.

@@ -185,6 +185,8 @@ def changed(old: Lock, was: Scheme | None, plan: Plan) -> Iterator[Setting]:
     if isinstance(was, Cluster) and isinstance(now, Cluster):
         pairs.append(("addressSpace", was.address_space or NONE, now.address_space or NONE))
         pairs.append(("admission", _admission(was), _admission(now)))
+        minors = [each.written or each.cilium for each in (was, now)]
+        pairs.append(("cilium.version", _text(minors[0]), _text(max(minors))))  # a lower one is `weaker`
         pairs.append(("bgpAdvertisements", _advertised(was), _advertised(now)))
     if was:
         pairs.append(("quarantineDays", _days(was), _days(now)))

@@ -99,7 +99,8 @@ def line_changed(
     """IPC0441: a line of the lock changes only as a verb changes it."""
     for each in changes:
         was, now, name = each.before or each.line, each.now, plan.scheme.name
-        text, way_out = _what_changed(each, was, now, today), _WAYS_OUT[each.fault].format(name=name)
+        text = _what_changed(each, was, now, today)
+        way_out = _WAYS_OUT[each.fault].format(name=name, node=was.node)
         if each.verdict is Verdict.DATED and revision and now and now.since <= today:
             way_out = (
                 f"on an old branch, this dates it with today: ipamc lock {name} --onto {quote(revision)}"
@@ -149,8 +150,7 @@ def agree(gate: str) -> str:
 
 _WAYS_OUT = {
     VANISHED: "a line goes only when its addresses are given out again",
-    Verdict.TAKEN: "a node moves by consent: ipamc lock {name} --renumber NODE, and --settle NODE once it is "
-    "drained",
+    Verdict.TAKEN: "by consent: ipamc lock {name} --renumber {node}, and --settle once it is drained",
     Verdict.ENDED_EARLY: "if nothing uses it any more: the label ipamc/release, or --allow ipamc/release",
     Verdict.DATED: "the compile writes the day on which a line goes into quarantine",
 }

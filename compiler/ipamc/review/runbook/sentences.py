@@ -102,10 +102,13 @@ def after_renumber(plan: Plan, consent: Consent, templates: Templates) -> tuple[
     name, node = plan.cluster.name, nodes[0] if len(nodes) == 1 else "NODE"
     before, _, _ = _phases(plan, node, templates)
     each = f"for each of {names(nodes)}" if len(nodes) > 1 else f"for {node}"
+    shared = plan.cluster.shared_pools  # there a CiliumNode with the old block keeps it from being settled
+    seen = sorted({each.at.path for each in plan.cluster.cilium_nodes if shared and each.name in asked})
+    forget = f"remove the CiliumNode from {names(seen)}, then " if seen else ""
     return (
         f"next: commit and merge this: a pending block is reserved, and rendered nowhere; then {each}:",
         f"1. {_commands(before['drain'])}",
-        f"2. {_commands(before['settle'])}: it renders the new block, and says what comes then",
+        f"2. {forget}{_commands(before['settle'])}: it renders the new block, and says what comes then",
         f"ipamc runbook {name} has all steps, with checks; {_commands(before['release'])} cancels",
     )
 
