@@ -74,7 +74,7 @@ def test_tests_times_nodes_are_limited(entry: fleet.Document, monkeypatch: pytes
 def test_a_misspelt_name_has_no_hint_once_many_were_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subjects, "MOST_TEST_NAMES", 15)
     nodes = fleet.inventory({"name": f"n-{number}"} for number in range(10))
-    entries = [{"node": {"name": "m-1", "has": ["10.0.0.0/28"]}} for _ in range(2)]
+    entries = [{"node": {"name": "nn-1", "has": ["10.0.0.0/28"]}} for _ in range(2)]
     with pytest.raises(Refused) as problem:
         fleet.compiled(
             fleet.as_json([fleet.cluster(), fleet.pool("a", **CIDRS), nodes, fleet.assertions(*entries)])

@@ -681,3 +681,19 @@ def test_nodes_that_are_patched_are_those_of_kube_controller_manager_too(stand: 
     told = stand.run("ipamc compile")
     assert "note[IPC0504]: kube-controller-manager must run with --allocate-node-cidrs=false" in told
     assert "--> clusters/lab/cluster.yaml:7:15" in told
+
+
+def test_a_renumber_where_the_operator_decides_names_the_file_of_the_cilium_node(stand: Stand) -> None:
+    stand.change("cluster.yaml", "mode: cluster-pool", "mode: multi-pool, pinning: none")
+    stand.change("ippools.yaml", "name: p", "name: default")
+    shown = "spec: {ipam: {pools: {allocated: [{pool: default, cidrs: [10.244.0.0/24]}]}}}\n"
+    seen = f"apiVersion: cilium.io/v2\nkind: CiliumNode\nmetadata: {{name: n1}}\n{shown}"
+    stand.write("ciliumnodes.yaml", seen)
+    stand.run("ipamc compile")
+    told = stand.run("ipamc lock lab --renumber n1")
+    file, settle = re.findall(r"remove the CiliumNode from (\S+), then (ipamc lock lab --settle n1):", told)[
+        0
+    ]
+    assert "IPC0435" in stand.run(settle, 1)
+    stand.run(f"rm {file}")
+    stand.run(settle)

@@ -1144,3 +1144,19 @@ def test_each_block_that_is_released_by_hand_is_in_the_headline(
     assert "2 blocks released early (--fail-on release): 10.0.0.0/27, 10.0.0.32/27;" in captured.err
     assert main(["verify", "--base", "HEAD", "blue"]) == 1
     assert capsys.readouterr().err.count("quarantine ended early") == 2
+
+
+def test_a_raised_version_stands_in_the_plan(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = repository / "clusters/blue/cluster.yaml"
+    was = re.search(r'version: "1\.(\d+)"', file.read_text())
+    assert was
+    for minor, title in (
+        (int(was[1]) + 1, "  lock\n    ~ "),
+        (int(was[1]) - 1, "  less safe than before\n    ! "),
+    ):
+        file.write_text(file.read_text().replace(was[0], f'version: "1.{minor}"'))
+        assert main(["compile", "blue"]) == 0
+        capsys.readouterr()
+        main(["plan", "blue", "--base", "HEAD"])
+        assert f"{title}cilium.version 1.{was[1]} → 1.{minor}\n" in capsys.readouterr().out
+        file.write_text(file.read_text().replace(f'version: "1.{minor}"', was[0]))

@@ -62,7 +62,7 @@ class Disk(Struct, frozen=True):
         from ipamc.pipeline import Inputs
 
         sources, refused = read_sources(folder)
-        if refused := [*refused, *_lost_cluster(folder, sources)]:
+        if refused := refused or [*_lost_cluster(folder, sources)]:  # refused files may have it
             raise Refused(tuple(refused))
         shared, not_shared = read_shared_tests(folder) if rendered else ({}, ())
         lock = self.lock(folder)
