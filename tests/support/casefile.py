@@ -402,7 +402,6 @@ def _consent(flags: dict[str, list[str]]) -> Consent:
         release=flags.get("release", []),
         rename=[(old, new) for old, _, new in (each.partition("=") for each in flags.get("rename", []))],
         reshard="reshard" in flags,
-        follow="follow" in flags,
         mode="mode" in flags,
     )
 

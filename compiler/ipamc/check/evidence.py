@@ -185,7 +185,8 @@ def other_cluster(
         nodes = names(node.name for node in strange)
         message = f"{share} show none of the blocks that the lock has for them: {nodes}"
         also = [Related(line_at(lock, mine), f"{first.name} has {mine.block} here")]
-        fix = f"is this dump of this cluster? Replace it if not; if it is: ipamc lock {cluster.name} --follow"
+        adopt = f"if it is: ipamc lock {cluster.name} --adopt all"
+        fix = f"is this dump of this cluster? Replace it if not; {adopt}"
         yield error("IPC0438", first.shown[0].at, message, also=also, help=fix)
 
 

@@ -124,7 +124,7 @@ def lock(
             Repeatable.
         --release: Free quarantined blocks now; also cancels a pending renumber. Repeatable.
         --rename: Give the blocks of a node that is gone to its replacement. Repeatable.
-        --follow: Let the lock follow CiliumNodes although most of them show none of its blocks.
+        --follow: The former name of --adopt all.
         --mode: Let the lock switch to the Cluster's IPAM mode.
         --onto: First merge the lock of this revision in, as the merge driver does, and date with today what
             went into quarantine on this branch. The inputs must be merged already.
@@ -163,6 +163,8 @@ def lock(
             raise click.UsageError(f"--rename {text!r} is not OLD=NEW{better}")
         pairs.append((old, new))
     folders = find(clusters)
+    if asks.pop("follow"):
+        asks["adopt"] = ("all",)
     select = [text for text in asks["renumber"] if is_selector(text)]
     named = tuple(text for text in asks["renumber"] if text not in select)
     # An option may be repeated, and name several with commas. No name has one.

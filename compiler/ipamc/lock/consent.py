@@ -33,7 +33,6 @@ def parse_consent(  # noqa: PLR0913 - an argument for each consent of `ipamc loc
     settle: Iterable[str] = (),
     release: Iterable[str] = (),
     rename: Iterable[tuple[str, str]] = (),
-    follow: bool = False,
     mode: bool = False,
     reshard: bool = False,
 ) -> Consent:
@@ -49,7 +48,6 @@ def parse_consent(  # noqa: PLR0913 - an argument for each consent of `ipamc loc
         settle=frozenset(settle),
         release=tuple(_scope(text, pools=False) for text in sorted(set(release))),
         rename=tuple(rename),
-        follow=follow,
         mode=mode,
         reshard=reshard,
     )

@@ -137,8 +137,6 @@ class Consent(Struct, frozen=True, kw_only=True):
     """The shard count may grow as `output.shardSize` requires."""
     mode: bool = False
     """The lock may switch to the Cluster's mode."""
-    follow: bool = False
-    """The lines may follow CiliumNodes although most of these show none of the lock's blocks."""
     no_pods: frozenset[str] = frozenset()
     """Names of running nodes without pods of Cilium's, or "all": their CiliumNodes need not be known."""
     adopt: frozenset[str] = frozenset()

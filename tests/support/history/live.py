@@ -238,7 +238,7 @@ class LiveHistory(History):
             keep += [block for block in mine if world.one_block and block.family not in families]
             world.show(node, sorted({*keep, *new}))
         consistent = self._is_consistent()
-        self.commit(Consent(follow=True) if where % 2 else None)
+        self.commit(Consent(adopt=frozenset({"all"})) if where % 2 else None)
         if consistent:
             codes = {each.code for each in self.reasons}
             assert codes <= expected, [each.message for each in self.reasons]

@@ -125,7 +125,6 @@ class History(RuleBasedStateMachine):
                 "settle",
                 "leave",
                 "no_pods",
-                "follow",
                 "reshard",
                 "adopt",
             )

@@ -120,7 +120,7 @@ def reconcile(  # noqa: PLR0913 - everything that decides about a line
     unknown = list(_unknown(nodes, evidence, context))
     found += block_unknown(cluster, unknown, dumped)
     found += consent_about_nobody(cluster, lock, consent)
-    if operator_pools and not consent.follow:
+    if operator_pools and "all" not in consent.adopt:
         agreeing = len(idle.keys() & cluster.cilium_nodes_by_name.keys())
         found += other_cluster(cluster, before, _all_replaced(nodes, before), agreeing)
     kept = disputed if dispute else frozenset[str]()

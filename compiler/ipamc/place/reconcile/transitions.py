@@ -217,7 +217,7 @@ def take(node: NodeState, context: Context) -> NodeState:
     if not (node.shown and node.in_use and context.consent.adopts(node.name)):
         return node
     strays = context.ownership.strays(node.shown)
-    new = [shown for shown, owner in strays if owner is not Ownership.FOREIGN]
+    new = [shown for shown, owner in strays if owner not in {Ownership.FOREIGN, Ownership.OPERATORS}]
     there, keys = ShownBlocks(node.shown), set[Key]()
     for each in new:
         pool = context.ranges.pool_of(each.block)
