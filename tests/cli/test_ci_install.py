@@ -16,8 +16,8 @@ import pytest
 
 from ipamc import __version__
 from tests.cli import test_ci
-from tests.cli.test_ci import FILES, HASH, child
-from tests.support.pipelines import ROOT, Repository, bash, workflow
+from tests.cli.test_ci import FILES, child
+from tests.support.pipelines import HASH, ROOT, Repository, bash, workflow
 
 made, repository = test_ci.made, test_ci.repository
 
@@ -85,6 +85,18 @@ def test_a_wheel_in_the_repository_is_installed_with_its_hash_checked(
     assert "DO NOT MATCH THE HASHES" in pip(repository, text, code=1)
 
 
+@pytest.mark.parametrize("forge", FILES)
+def test_the_wheel_in_ci_is_taken_where_no_way_was_chosen(repository: Repository, forge: str) -> None:
+    path = repository.folder / f".{forge}/ipamc-requirements.txt"
+    path.unlink()
+    file = wheel(repository.folder / "ci" / WHEEL)
+    repository.run("ipamc", "ci", forge)
+    assert own(path.read_text()).startswith(f"./ci/{WHEEL} ")
+    assert hashlib.sha256(file.read_bytes()).hexdigest() in path.read_text()
+    repository.write(".gitignore", "*.whl\n")
+    assert "git ignores this file" in " ".join(repository.run("ipamc", "ci", forge, code=64).split())
+
+
 def test_a_wheel_of_an_artifact_store_is_installed_with_its_hash_checked(
     repository: Repository, tmp_path: Path
 ) -> None:
@@ -116,7 +128,7 @@ def test_an_index_has_all_that_jobs_install(repository: Repository, tmp_path: Pa
 
 def test_an_index_of_gitlab_takes_the_token_of_the_job_and_github_has_none(repository: Repository) -> None:
     url = "https://gitlab-ci-token:${CI_JOB_TOKEN}@gitlab.example.org/api/v4/projects/7/packages/pypi/simple"
-    repository.run("ipamc", "ci", "gitlab", "--index", url)
+    repository.run("ipamc", "ci", "gitlab", "--index", url, "--sha256", HASH)
     assert f"\n--index-url {url}\n" in (repository.folder / ".gitlab/ipamc-requirements.txt").read_text()
     said = repository.run("ipamc", "ci", "github", "--index", url, code=64)
     assert "jobs of a pull request have no secret" in said

@@ -169,7 +169,7 @@ def evaluated(text: str, given: Mapping[str, Any]) -> Any:
     functions: dict[str, Callable[..., Any]] = {
         "value": lambda name: _value(name.split("."), given),
         "call_always": lambda: True,
-        "call_cancelled": lambda: False,
+        "call_cancelled": lambda: given.get("cancelled", False),
         "call_failure": lambda: "failure" in given.get("jobs", {}).values(),
         "call_success": lambda: "failure" not in given.get("jobs", {}).values(),
         "call_contains": lambda whole, part: part in whole,
