@@ -160,12 +160,9 @@ def github(*, branch: str, schedule: str, path: str | None, install: Install, **
     # A schedule and a run by hand may be of any branch or tag.
     quoted = branch.replace("'", "''")
     trunk = f"'refs/heads/{quoted}'"
-    by_hand = "github.event_name == 'workflow_dispatch'"
-    chosen |= {
-        "changes_if": "github.event_name != 'schedule' && github.event_name != 'workflow_dispatch'"
-        f" || github.ref == {trunk}",
-        "merge_if": f"{by_hand} && github.ref != {trunk}",
-    }
+    other = "github.event_name != 'schedule' && github.event_name != 'workflow_dispatch'"
+    chosen["changes_if"] = f"{other} || github.ref == {trunk}"
+    chosen["merge_if"] = f"github.event_name == 'workflow_dispatch' && github.ref != {trunk}"
     chosen["runner"] = chosen["runner"] or ("ubuntu-24.04",)
     values = {"branch": branch, "schedule": schedule, **chosen}
     return _pipeline("github", path or ".github/workflows/ipamc.yml", install, values)
@@ -373,13 +370,15 @@ def _pipeline(forge: str, output: str, install: Install, values: dict[str, Any])
     per_cluster = any(pattern != "*" for pattern, _ in apply)
     options = [("runner", text) for text in values["runner"]]
     options += [("apply-runner", text) for text in values["apply_runner"]]
-    values |= {"version": __version__, "image": install.image, "source": install.source}
     values |= {
+        "version": __version__,
+        "image": install.image,
+        "source": install.source,
         "own": own if disk.read_bytes(own) is not None else "",
         "runner": runner_of(runner),
         "apply_runner": runner_of((*apply, *runner)),
         "per_cluster": per_cluster,
-        "runner_options": options if per_cluster or forge == "gitlab" else [],
+        "runner_options": options if per_cluster or forge == "gitlab" else (),
     }
     code = write(forge, output, values)
     if output != "-" and text:
