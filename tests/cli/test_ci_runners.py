@@ -114,6 +114,8 @@ def test_what_a_user_adds_is_included_and_survives(repository: Repository) -> No
     assert child(repository, "compile")["include"] == [{"local": ".gitlab/ipamc-own-child.yml"}]
     for job in written(repository, "github", "--refresh")["jobs"].values():
         used = [step.get("uses", "").partition("@")[0] for step in job["steps"]]
-        assert not used[0] or used[:2] == ["actions/checkout", "./.github/actions/ipamc-setup"]
+        assert not used[0] or used[:2] == ["actions/checkout", "./.github/actions/ipamc"]
+    action = workflow((repository.folder / ".github/actions/ipamc/action.yml").read_text())
+    assert action["runs"]["steps"][0] == {"uses": "./.github/actions/ipamc-setup"}
     for path, text in files.items():
         assert (repository.folder / path).read_text() == text

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from tests.cli.test_ci import ASKED, Runs, serving
-from tests.support.pipelines import ROOT, Repository, bash, inventory, workflow
+from tests.support.pipelines import ROOT, Repository, bash, installing, inventory, workflow
 
 LAB = os.environ.get("IPAMC_PIPELINES", "")
 """The folder that `.ci/pipelines` prints."""
@@ -265,11 +265,10 @@ def test_a_job_installs_a_whole_ipamc(
         ipamc = (sys.executable, "-P", "-m", "ipamc", "ci", "github")
         repository.run(*ipamc, *options[way], PYTHONPATH=str(writer))
         found = workflow((repository.folder / ".github/workflows/ipamc.yml").read_text())
-        step = next(step for step in found["jobs"]["plan"]["steps"] if "pip" in step.get("run", ""))
-        job = tmp_path / "job"
-        repository.run(sys.executable, "-m", "venv", str(job))
-        variables: dict[str, Any] = {**found["env"], "GITHUB_ENV": str(tmp_path / "env"), "RUNNER_TEMP": "/t"}
-        variables["PATH"] = f"{job}/bin:{os.environ['PATH']}"
+        step = installing(repository)
+        job = tmp_path / "ipamc"
+        variables: dict[str, Any] = {**found["env"], **step.get("env", {}), "RUNNER_TEMP": str(tmp_path)}
+        variables |= {name: str(tmp_path / name) for name in ("GITHUB_ENV", "GITHUB_PATH")}
         repository.run(*bash(step["run"]), **variables)
     version = wheel.name.split("-")[1]
     assert repository.run(f"{job}/bin/ipamc", "--version") == f"ipamc {version}\n"

@@ -135,10 +135,16 @@ def workflow(text: str) -> dict[str, Any]:
     return found
 
 
+def installing(repository: Repository) -> dict[str, Any]:
+    """Return the last step of the action with which each job of GitHub begins: it installs ipamc."""
+    text = (repository.folder / ".github/actions/ipamc/action.yml").read_text()
+    step: dict[str, Any] = workflow(text)["runs"]["steps"][-1]
+    return step
+
+
 def steps(text: str, job: str) -> list[str]:
-    """Return the scripts of a job, less the one that installs ipamc: it is there."""
-    runs = [step["run"] for step in workflow(text)["jobs"][job]["steps"] if "run" in step]
-    return [run for run in runs if not run.startswith("pip install")]
+    """Return the scripts of a job. An action installs ipamc: it is there."""
+    return [step["run"] for step in workflow(text)["jobs"][job]["steps"] if "run" in step]
 
 
 def bash(script: str) -> tuple[str, ...]:

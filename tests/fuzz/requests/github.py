@@ -90,9 +90,7 @@ def _github_job(jobs: Jobs, name: str, job: Any, env: Mapping[str, str], given: 
             continue
         if "if" in step and not evaluated(step["if"], given):
             continue
-        script = "".join(
-            row for row in step["run"].splitlines(keepends=True) if not row.startswith("pip install ")
-        )
+        script = step["run"]
         files = {each: temp / each for each in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "GITHUB_ENV")}
         for path in files.values():
             path.write_bytes(b"")

@@ -16,7 +16,7 @@ import click
 from ipamc import __version__
 from ipamc.cli.ci.install import Install, install_options, put
 from ipamc.cli.ci.jobs import is_name, of_environments
-from ipamc.cli.ci.runners import of_runners, runner_of, runner_options
+from ipamc.cli.ci.runners import for_template, runner_options
 from ipamc.cli.command import DONE, Verb
 from ipamc.cli.options import FORMER, Function, checked, clusters_argument, gates, write_option
 from ipamc.law.change import Gate
@@ -34,6 +34,8 @@ JOBS = ("plan", "apply", "refresh", "audit")
 _TEXT = re.compile(r"[!-~]{1,253}").fullmatch
 REQUIREMENTS = {"github": ".github/ipamc-requirements.txt", "gitlab": ".gitlab/ipamc-requirements.txt"}
 """Where the jobs of each forge find what to install."""
+ACTION = ".github/actions/ipamc/action.yml"
+"""What each job of GitHub does first."""
 OWN = {"github": ".github/actions/ipamc-setup/action.yml", "gitlab": ".gitlab/ipamc-own.yml"}
 """A file of the user, which a pipeline includes if it is there."""
 file_option = write_option("Write this file instead. - is stdout.")
@@ -364,26 +366,21 @@ def rbac(
 def _pipeline(forge: str, output: str, install: Install, values: dict[str, Any]) -> int:
     require_top()
     path, own = REQUIREMENTS[forge], OWN[forge]
-    # The text is made before a file is written: it is refused where jobs could not get ipamc.
+    # It is refused where jobs could not get ipamc: no file is written then.
     text = "" if install.image else install.requirements(disk.read_text(path), forge)
-    runner, apply = of_runners(values["runner"]), of_runners(values["apply_runner"])
-    per_cluster = any(pattern != "*" for pattern, _ in apply)
-    options = [("runner", text) for text in values["runner"]]
-    options += [("apply-runner", text) for text in values["apply_runner"]]
+    values |= for_template(values["runner"], values["apply_runner"])
     values |= {
         "version": __version__,
         "image": install.image,
         "source": install.source,
         "own": own if disk.read_bytes(own) is not None else "",
-        "runner": runner_of(runner),
-        "apply_runner": runner_of((*apply, *runner)),
-        "per_cluster": per_cluster,
-        "runner_options": options if per_cluster or forge == "gitlab" else (),
     }
-    code = write(forge, output, values)
-    if output != "-" and text:
-        put(path, text, f"ipamc ci {forge}")
-    return code
+    action = rendered("github-action", values) if forge == "github" else ""
+    put(output, rendered(forge, values), f"ipamc ci {forge}")
+    for name, content in ((ACTION, action), (path, text)):
+        if content and output != "-":
+            put(name, content, f"ipamc ci {forge}")
+    return DONE
 
 
 def write(template: str, output: str, values: dict[str, Any]) -> int:

@@ -7,7 +7,7 @@ files of a cluster.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -39,6 +39,18 @@ def of_runners(texts: Iterable[str]) -> Runners:
 def runner_of(runners: Runners, name: str = "") -> tuple[str, ...]:
     """Return the labels for a cluster; without a name, those of jobs that are no cluster's."""
     return next((labels for pattern, labels in runners if fnmatchcase(name, pattern)), ())
+
+
+def for_template(runner: Collection[str], apply_runner: Collection[str]) -> dict[str, Any]:
+    """Return what the template of a pipeline has of the texts of both options."""
+    plain, apply = of_runners(runner), of_runners(apply_runner)
+    options = [("runner", text) for text in runner] + [("apply-runner", text) for text in apply_runner]
+    return {
+        "runner": runner_of(plain),
+        "apply_runner": runner_of((*apply, *plain)),
+        "per_cluster": any(pattern != "*" for pattern, _ in apply),
+        "runner_options": options,
+    }
 
 
 def runner_options(word: str, label: str) -> Callable[[Function], Function]:
