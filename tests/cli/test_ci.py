@@ -135,7 +135,7 @@ def test_the_workflow_has_few_rights_and_pinned_actions(repository: Repository) 
         for value in step.get("env", {}).values()
         if "token" in value or "secrets." in value
     ]
-    push = steps[-1]["run"].partition(" origin ")[0]
+    push = found["jobs"]["merge"]["steps"][-1]["run"].partition(" origin ")[0]
     assert tokens == [
         ("changes", ["ipamc ci matrix"], "${{ github.event_name == 'push' && github.token || '' }}"),
         ("plan", ["ipamc ci consent"], "${{ github.token }}"),

@@ -25,7 +25,7 @@ EVENTS = {
     "workflow_dispatch of a tag": {"merge", "done"},
 }
 """The jobs that run where there is something to do."""
-REQUESTS = {"pull_request", "merge_group"}
+REQUESTS = ("pull_request", "merge_group")
 """The events whose check `done` is required."""
 REFS = {"": "refs/heads/main", "another branch": "refs/heads/topic", "a tag": "refs/tags/main"}
 WORK = {"has_work": "true", "has_plan": "true", "has_clusters": "true"}
