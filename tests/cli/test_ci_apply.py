@@ -24,6 +24,7 @@ if [ "$1" = build ]; then
     for name in $(sed -n '/^resources:/,$s/^- //p' "$2/kustomization.yaml"); do echo ---; cat "$2/$name"; done
     exit
 fi
+echo "$2" > {state}/context
 shift 2
 printf '%s\\n' "$*" >> {state}/calls
 case "$1 $2" in
@@ -164,6 +165,24 @@ def test_everything_is_sent_and_each_kind_is_listed_once_before(cluster: Cluster
     cluster.flags("--ipam=kubernetes")
     cluster.apply()
     assert len(cluster.sent()) == 4
+
+
+def test_the_context_is_that_of_the_cluster_or_of_the_option(cluster: Cluster) -> None:
+    def context(*options: str) -> str:
+        assert "red/ciliumnodes/000: 3 objects applied" in cluster.apply(*options)
+        return (cluster.state / "context").read_text().strip()
+
+    assert context() == "red"
+    path = cluster.repository.folder / "clusters/red/cluster.yaml"
+    path.write_text(path.read_text().replace("spec:\n", "spec:\n  context: admin@red\n", 1))
+    assert context() == "admin@red"
+    cluster.repository.run("ipamc", "ci", "dump", "red", code=1, **cluster.serve())
+    assert (cluster.state / "context").read_text() == "admin@red\n"
+    assert context("--context", "other") == "other"
+    said = cluster.repository.run("ipamc", "ci", "apply", "red", "blue", "--context", "other", code=64)
+    assert "--context is of one cluster" in said
+    path.write_text(path.read_text().replace("admin@red", "'--kubeconfig=x'"))
+    assert "IPC0" in cluster.apply(code=1)
 
 
 def test_flags_that_are_not_as_rendered_are_refused_before_anything_is_sent(cluster: Cluster) -> None:

@@ -16,8 +16,8 @@ import pytest
 
 from ipamc import __version__
 from tests.cli import test_ci
-from tests.cli.test_ci import FILES, HASH, child
-from tests.support.pipelines import ROOT, Repository, bash, workflow
+from tests.cli.test_ci import FILES, child
+from tests.support.pipelines import HASH, ROOT, Repository, bash, installing, workflow
 
 made, repository = test_ci.made, test_ci.repository
 
@@ -85,6 +85,18 @@ def test_a_wheel_in_the_repository_is_installed_with_its_hash_checked(
     assert "DO NOT MATCH THE HASHES" in pip(repository, text, code=1)
 
 
+@pytest.mark.parametrize("forge", FILES)
+def test_the_wheel_in_ci_is_taken_where_no_way_was_chosen(repository: Repository, forge: str) -> None:
+    path = repository.folder / f".{forge}/ipamc-requirements.txt"
+    path.unlink()
+    file = wheel(repository.folder / "ci" / WHEEL)
+    repository.run("ipamc", "ci", forge)
+    assert own(path.read_text()).startswith(f"./ci/{WHEEL} ")
+    assert hashlib.sha256(file.read_bytes()).hexdigest() in path.read_text()
+    repository.write(".gitignore", "*.whl\n")
+    assert "git ignores this file" in " ".join(repository.run("ipamc", "ci", forge, code=64).split())
+
+
 def test_a_wheel_of_an_artifact_store_is_installed_with_its_hash_checked(
     repository: Repository, tmp_path: Path
 ) -> None:
@@ -116,7 +128,7 @@ def test_an_index_has_all_that_jobs_install(repository: Repository, tmp_path: Pa
 
 def test_an_index_of_gitlab_takes_the_token_of_the_job_and_github_has_none(repository: Repository) -> None:
     url = "https://gitlab-ci-token:${CI_JOB_TOKEN}@gitlab.example.org/api/v4/projects/7/packages/pypi/simple"
-    repository.run("ipamc", "ci", "gitlab", "--index", url)
+    repository.run("ipamc", "ci", "gitlab", "--index", url, "--sha256", HASH)
     assert f"\n--index-url {url}\n" in (repository.folder / ".gitlab/ipamc-requirements.txt").read_text()
     said = repository.run("ipamc", "ci", "github", "--index", url, code=64)
     assert "jobs of a pull request have no secret" in said
@@ -135,7 +147,9 @@ def test_a_commit_is_built_after_what_builds_it_was_installed_by_hash(repository
     for forge, file in FILES.items():
         repository.run("ipamc", "ci", forge, "--git", SOURCE)
         written = (repository.folder / file).read_text()
-        found = workflow(written)["env" if forge == "github" else "variables"]
+        found = workflow(written).get("variables", {})
+        if forge == "github":
+            written, found = (installing(repository)[name] for name in ("run", "env"))
         assert found["IPAMC_SOURCE"] == f"git+{SOURCE}"
         assert written.count(line) == written.count("--require-hashes -r") > 0
     assert line not in str(child(repository, "compile"))
@@ -162,14 +176,11 @@ def test_pip_builds_a_commit_without_an_index(repository: Repository, tmp_path: 
     repository.run("git", "-C", str(project), "tag", "v9.8.7")
     commit = repository.run("git", "-C", str(project), "rev-parse", "HEAD").strip()
     repository.run("ipamc", "ci", "github", "--git", f"file://{project}@{commit}")
-    found = workflow((repository.folder / FILES["github"]).read_text())
-    (script,) = {
-        step["run"] for job in found["jobs"].values() for step in job["steps"] if "pip" in step.get("run", "")
-    }
-    (line,) = [line for line in script.splitlines() if "IPAMC_SOURCE" in line]
+    step = installing(repository)
+    (line,) = [line for line in step["run"].splitlines() if "IPAMC_SOURCE" in line]
     target = tmp_path / "target"
     line = line.replace("pip install", f"{sys.executable} -m pip install --target {target}")
-    repository.run(*bash(line), **found["env"])
+    repository.run(*bash(line), **step["env"])
     (info,) = target.glob("ipamc-*.dist-info")
     assert info.name == "ipamc-9.8.7.dist-info"
 
@@ -181,8 +192,7 @@ def test_jobs_in_an_image_install_nothing(repository: Repository) -> None:
         found = workflow((repository.folder / file).read_text())
         assert not (repository.folder / f".{forge}/ipamc-requirements.txt").exists()
         if forge == "github":
-            assert "pip install" not in str(found)
-            assert "setup-python" not in str(found)
+            assert "pip" not in installing(repository)["run"]
             jobs = {name: job for name, job in found["jobs"].items() if "ipamc " in str(job["steps"])}
             assert {job["container"]["image"] for job in jobs.values()} == {IMAGE}
             assert found["jobs"].keys() - jobs.keys() == {"done"}
@@ -194,8 +204,7 @@ def test_jobs_in_an_image_install_nothing(repository: Repository) -> None:
 
 def test_an_image_with_another_ipamc_fails_with_one_line(repository: Repository, tmp_path: Path) -> None:
     repository.run("ipamc", "ci", "github", "--image", IMAGE)
-    found = workflow((repository.folder / FILES["github"]).read_text())
-    script = found["jobs"]["plan"]["steps"][1]["run"]
+    script = installing(repository)["run"]
     variables: dict[str, Any] = {"GITHUB_ENV": str(tmp_path / "env"), "RUNNER_TEMP": "/t"}
     repository.run(*bash(script), **variables, IPAMC_VERSION=__version__)
     assert (tmp_path / "env").read_text() == "IPAMC_TEMP=/t\n"

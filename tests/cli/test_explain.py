@@ -103,6 +103,8 @@ def test_a_concept_holds(concept: Concept) -> None:
     assert len(lines) <= 8
     assert all(len(line) <= 120 for line in lines)
     assert set(concept.codes) <= catalogue(assets("rules")).keys()
+    pages = re.findall(r"\bdocs/[\w/.-]*\w", concept.text)
+    assert all((Path(__file__).parents[2] / page).exists() for page in pages), pages
     fields = fields_of(schemas())
     for command in (*concept.run, *re.findall(r"`(ipamc [^`]*)`", concept.text)):
         words = command.split()
@@ -113,6 +115,55 @@ def test_a_concept_holds(concept: Concept) -> None:
         assert {word for word in words if word.startswith("--")} <= options, command
         if name == "explain" and "." in words[2]:
             assert any(path.endswith(words[2]) for path in fields), command
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *(
+            "gpu",
+            "rollback",
+            "roll-back",
+            "uninstall",
+            "metrics",
+            "prometheus",
+            "grafana",
+            "argocd",
+            "flux",
+            "gitops",
+        ),
+        *(
+            "karpenter",
+            "autoscaler",
+            "terraform",
+            "ansible",
+            "kubespray",
+            "talos",
+            "helm",
+            "ipv6",
+            "dual-stack",
+            "bgp",
+        ),
+        *(
+            "calico",
+            "clustermesh",
+            "runner",
+            "oidc",
+            "rbac",
+            "netbox",
+            "maxPods",
+            "openshift",
+            "upgrade",
+            "security",
+        ),
+    ],
+)
+def test_a_word_that_people_search_for_leads_to_commands_and_a_page(
+    word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = explained(capsys, word)
+    assert "\n  ipamc " in found
+    assert "docs/" in found or word in {"helm", "dual-stack", "maxPods"}
 
 
 def test_no_word_means_two_concepts() -> None:

@@ -257,7 +257,7 @@ def test_files_that_verbs_read_and_write(
     "words",
     [
         ("compile", "--report", "json=out/report"),
-        ("ci", "github", "--write", "out/new/ci.yml"),
+        ("ci", "github", "--sha256", "a1" * 32, "--write", "out/new/ci.yml"),
         ("ci", "matrix", "--output", "github", "--write", "out/jobs"),
     ],
 )

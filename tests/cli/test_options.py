@@ -119,7 +119,7 @@ def test_findings_of_a_plan_are_a_document(repository: Path, capfd: pytest.Captu
 
 
 FORMER = (
-    ("ci github --output -", "ci github --write -"),
+    (f"ci github --sha256 {'a1' * 32} --output -", f"ci github --sha256 {'a1' * 32} --write -"),
     ("ci argocd --repo=x --output=-", "ci argocd --repo=x --write=-"),
     ("ci rbac lab --output -", "ci rbac lab --write -"),
     ("ci matrix --format names --output -", "ci matrix --output names --write -"),

@@ -68,8 +68,8 @@ VERBS = (
     Verb("lock onto", ("lock", "lab", "--onto", "other")),
     Verb("init", ("init", "new")),
     Verb("init of a space", ("init", "--space", "site")),
-    Verb("gitlab", ("ci", "gitlab")),
-    Verb("github", ("ci", "github")),
+    Verb("gitlab", ("ci", "gitlab", "--sha256", "a1" * 32)),
+    Verb("github", ("ci", "github", "--sha256", "a1" * 32)),
     Verb(
         "merge driver",
         ("merge-driver", "base.lock", "ours.lock", "theirs.lock", "clusters/lab/ipam.lock"),

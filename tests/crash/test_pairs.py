@@ -22,7 +22,7 @@ PAIRS = (
     ("lock", ("compile", "lab")),
     ("compile", ("compile", "edge")),
     ("compile of two", ("compile", "--jobs", "1")),
-    ("gitlab", ("ci", "gitlab")),
+    ("gitlab", ("ci", "gitlab", "--sha256", "a1" * 32)),
 )
 """What is stopped, and what runs meanwhile: on one folder, on two folders of one address space, on other files."""
 

@@ -79,7 +79,7 @@ def kube(api: Api, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Kube:
     """Return what `ipamc ci apply` asks a cluster through."""
     monkeypatch.setenv("KUBECONFIG", str(api.kubeconfig))
     monkeypatch.setenv("HOME", str(tmp_path))
-    return Kube(context="e2e", kubectl=(str(api.binaries / "kubectl"),))
+    return Kube(name="e2e", context="e2e", kubectl=(str(api.binaries / "kubectl"),))
 
 
 @pytest.mark.usefixtures("operator")

@@ -17,7 +17,7 @@ from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.e2e.site import Site
 from tests.e2e.test_clusters import fleet
-from tests.support.pipelines import bash, steps, tools
+from tests.support.pipelines import HASH, bash, steps, tools
 
 AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@example.org")
 TRUNK = "refs/remotes/origin/main"
@@ -83,7 +83,7 @@ class Pipeline:
 
     def github(self, **options: Any) -> str:
         """Run the workflow's job `apply`."""
-        text = self.site.run("ci", "github", "--write", "-")
+        text = self.site.run("ci", "github", "--sha256", HASH, "--write", "-")
         return self.run(*steps(text, "apply"), **options)
 
     def gitlab(self, **options: Any) -> str:
@@ -144,7 +144,7 @@ def test_everything_rendered_arrives(
 
 def test_the_last_job_says_what_was_applied_completely(api: Api, operator: Operator, tmp_path: Path) -> None:
     pipeline = made(api, operator, tmp_path)
-    text = pipeline.site.run("ci", "github", "--write", "-")
+    text = pipeline.site.run("ci", "github", "--sha256", HASH, "--write", "-")
     pipeline.git("init", "-q", "--bare", str(tmp_path / "fleet.git"))
     variables: Any = {"GITHUB_SERVER_URL": str(tmp_path), "GITHUB_REPOSITORY": "fleet"}
     pipeline.github(target="fleet/ciliumnodes/000")

@@ -75,6 +75,7 @@ FULL: dict[str, dict[str, Any]] = {
                 }
             ],
             "addressSpace": "fabric",
+            "context": "kubernetes-admin@lab",
             "patchNodes": "annotations",
             "admission": {"assign": True, "assignBeta": True, "enforce": "deny"},
             "output": {"shardSize": 10, "nodeObjects": "create"},

@@ -96,6 +96,7 @@ def cluster(text: str) -> Scheme:
         ("10.2.0.0/16], ", "10.3.0.0/16], ", []),  # its reservation goes with the range
         ('"1.17"', '"1.16"', ["cilium.version 1.17 → 1.16"]),
         ('"1.17"', '"1.18"', []),
+        ("  budget", "  context: admin@lab\n  budget", ["context lab → admin@lab"]),
         ("  budget", "  unpooled: hold\n  budget", ["unpooled refuse → hold"]),
         ("  budget", "  unmatchedNodes: skip\n  budget", ["unmatchedNodes error → skip"]),
         ("- name: room\n  room: {nodes: 3, pool: a}\n", "", ["test room asserted → removed"]),

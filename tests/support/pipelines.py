@@ -13,6 +13,8 @@ from tests.support import in_process
 from tests.support.forking import serve
 
 ROOT = Path(__file__).parents[2]
+HASH = "a1" * 32
+"""The hash of a wheel that no test installs."""
 
 CLUSTER = """\
 apiVersion: ipamc/v1alpha1
@@ -76,8 +78,8 @@ class Repository:
             self.write(f"clusters/{name}/cluster.yaml", CLUSTER.replace("NAME", name))
             self.write(f"clusters/{name}/nodes.yaml", inventory("n1"))
         self.run("ipamc", "compile")
-        self.run("ipamc", "ci", "gitlab")
-        self.run("ipamc", "ci", "github")
+        self.run("ipamc", "ci", "gitlab", "--sha256", HASH)
+        self.run("ipamc", "ci", "github", "--sha256", HASH)
         self.write(".gitignore", ".gitlab-ci-local/\nipamc-child.yml\nplan.md\n")
         self.commit("one")
         self.run("git", "push", "-q", "origin", "main")
@@ -133,10 +135,16 @@ def workflow(text: str) -> dict[str, Any]:
     return found
 
 
+def installing(repository: Repository) -> dict[str, Any]:
+    """Return the last step of the action with which each job of GitHub begins: it installs ipamc."""
+    text = (repository.folder / ".github/actions/ipamc/action.yml").read_text()
+    step: dict[str, Any] = workflow(text)["runs"]["steps"][-1]
+    return step
+
+
 def steps(text: str, job: str) -> list[str]:
-    """Return the scripts of a job, less the one that installs ipamc: it is there."""
-    runs = [step["run"] for step in workflow(text)["jobs"][job]["steps"] if "run" in step]
-    return [run for run in runs if not run.startswith("pip install")]
+    """Return the scripts of a job. An action installs ipamc: it is there."""
+    return [step["run"] for step in workflow(text)["jobs"][job]["steps"] if "run" in step]
 
 
 def bash(script: str) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ class Server:
 
     def follow(self, *live: dict[str, Any], seconds: float = WHOLE) -> CiliumNodes:
         """Follow CiliumNodes that were read before."""
-        kube = Kube(context="red", kubectl=("kubectl",))
+        kube = Kube(name="red", context="red", kubectl=("kubectl",))
         found = CiliumNodes(
             kube, {f"{CILIUM_NODE} {each['metadata']['name']}": each for each in live}, version_of(kube)
         )

@@ -61,12 +61,14 @@ _HELP = {
     "assume": "Take a Cilium that is newer than what ipamc knows for this minor, in this run. "
     "Pipelines and other verbs follow `assume` in the Cluster instead.",
     "jobs": "Processes for several clusters.  [default: one for each processor]",
+    "context": "The context of the kubeconfig.  [default: spec.context of the cluster, or its name]",
     "trunk": "Skip clusters that are newer in this revision than in HEAD.",
 }
 clusters_from_option = click.option("--clusters-from", "listed", metavar="FILE", help=_HELP["clusters-from"])
 _at_option = click.option("--at", type=Revision(), metavar="REV|DATE", help=_HELP["at"])
 assume_option = click.option("--assume", callback=checked(_minor), metavar="VERSION", help=_HELP["assume"])
 jobs_option = click.option("--jobs", type=click.IntRange(min=1), metavar="N", help=_HELP["jobs"])
+context_option = click.option("--context", default="", metavar="NAME", help=_HELP["context"])
 trunk_option = click.option("--trunk", default="", metavar="REV", help=_HELP["trunk"])
 
 FORMER = {"--output": "--write"}

@@ -64,7 +64,7 @@ def command(
     cluster with a base, and prints the steps of what is under way. Writes nothing.
 
     CLUSTER is a folder, or a name below clusters/. Commands are for the top folder of the repository, and for
-    a kubeconfig with a context that is called as the cluster. --selector and --node, --pool are added up.
+    a kubeconfig with the context of the cluster. --selector and --node, --pool are added up.
 
     Options:
         --base: What the cluster has now.  [default: what was last applied, if git knows it

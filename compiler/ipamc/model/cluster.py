@@ -348,8 +348,14 @@ class Cluster(Scheme, frozen=True, kw_only=True, dict=True):
     node_overrides: tuple[NodeOverride, ...] = ()
     cluster_id: int = 0  # of ClusterMesh, like `mesh_name`; 0: not set
     mesh_name: str = ""
+    context: str = ""  # the kubeconfig's, as written; use `kube_context`
     node_objects: NodeObjects = "guarded"
     admission: Admission = Admission()
+
+    @property
+    def kube_context(self) -> str:
+        """Return the name of the context of a kubeconfig that leads to the cluster."""
+        return self.context or self.name
 
     @property
     def has_bgp_objects(self) -> bool:

@@ -59,9 +59,9 @@ def compiled(template: str) -> Callable[..., str]:
 
 def scalar(value: Any) -> str:
     """Return a YAML scalar that means the same to YAML 1.1 and 1.2 readers.
-    Text stays text; integers and booleans are plain; `Lines` are a block, indented by 6 spaces. Raises
-    TypeError for other values. It is called for every value that is written, and caches none: nearly all
-    names and CIDRs are written once.
+    Text stays text; integers and booleans are plain; a tuple is a flow sequence; `Lines` are a block,
+    indented by 6 spaces. Raises TypeError for other values. It is called for every value that is written,
+    and caches none: nearly all names and CIDRs are written once.
     """
     if type(value) is str:
         long = len(value) > _LONGEST_WORD
@@ -72,6 +72,8 @@ def scalar(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, int):
         return str(value)
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(scalar, value))}]"
     if isinstance(value, Lines):
         text = "".join(f"      {row}\n" for row in value.rows)
         if not _ROWS(text):

@@ -293,7 +293,7 @@ def dump(kube: Kube, wanted: Iterable[Listed], system: Collection[str]) -> tuple
         if item.name and not (found or item.optional):
             missing.append(f"there is no {item.resource} {item.name} in {item.namespace}")
     if forbidden:
-        roles = f"apply the roles of 'ipamc ci rbac {kube.context}' again"
+        roles = f"apply the roles of 'ipamc ci rbac {kube.name}' again"
         missing.append(f"{', '.join(forbidden)} may not be read: {roles}")
     return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items}) + b"\n", missing
 

@@ -77,6 +77,7 @@ class Applied(Struct, frozen=True, kw_only=True):
 class Kube(Struct, frozen=True, kw_only=True):
     """The cluster that a context of the kubeconfig leads to."""
 
+    name: str
     context: str
     kubectl: tuple[str, ...] = field(default_factory=lambda: tuple(command("KUBECTL", "kubectl")))
 
@@ -240,8 +241,9 @@ class Kube(Struct, frozen=True, kw_only=True):
         if any(said in complaint for said in _NO_SUCH_KIND):
             return ""
         kind = Forbidden if "(Forbidden)" in complaint else EnvironmentFailure
-        rename = f"kubectl config rename-context CONTEXT {shlex.quote(self.context)}"
-        context = f"; a context is called as the cluster: {rename}" if "context" in complaint else ""
+        rename = f"kubectl config rename-context CONTEXT {shlex.quote(self.name)}"
+        name = f"; name the context in spec.context of the cluster, or give its name to it: {rename}"
+        context = name if "context" in complaint else ""
         raise kind(f"{what} cannot be read: {complaint.strip()}{context}")
 
     def _ask(self, *arguments: str, stdin: str = "", limit: float = KUBECTL_SECONDS) -> tuple[int, str, str]:

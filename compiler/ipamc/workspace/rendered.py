@@ -92,6 +92,17 @@ def former_blocks(folder: str) -> dict[str, list[Block]]:
     return found
 
 
+def context_of(folder: str) -> str:
+    """Return the context of the kubeconfig that leads to a cluster: `spec.context`, or the folder's name.
+    Raises Refused where the cluster may name one and cannot be read; EnvironmentFailure, OSError.
+    """
+    from ipamc.pipeline import load_cluster
+
+    inputs = Disk().inputs(folder)
+    named = any(b"context" in data for data in inputs.sources.values())
+    return load_cluster(inputs)[0].kube_context if named else name_of(folder)
+
+
 class Recompiled(Struct, frozen=True, kw_only=True):
     """The objects that a cluster's present lock calls for."""
 

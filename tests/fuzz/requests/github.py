@@ -90,9 +90,7 @@ def _github_job(jobs: Jobs, name: str, job: Any, env: Mapping[str, str], given: 
             continue
         if "if" in step and not evaluated(step["if"], given):
             continue
-        script = "".join(
-            row for row in step["run"].splitlines(keepends=True) if not row.startswith("pip install ")
-        )
+        script = step["run"]
         files = {each: temp / each for each in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "GITHUB_ENV")}
         for path in files.values():
             path.write_bytes(b"")
@@ -169,7 +167,7 @@ def evaluated(text: str, given: Mapping[str, Any]) -> Any:
     functions: dict[str, Callable[..., Any]] = {
         "value": lambda name: _value(name.split("."), given),
         "call_always": lambda: True,
-        "call_cancelled": lambda: False,
+        "call_cancelled": lambda: given.get("cancelled", False),
         "call_failure": lambda: "failure" in given.get("jobs", {}).values(),
         "call_success": lambda: "failure" not in given.get("jobs", {}).values(),
         "call_contains": lambda whole, part: part in whole,

@@ -188,8 +188,8 @@ def made(number: int) -> Repository:
     ipamc("first", "compile", "--jobs", "1")
     if what.shared:
         ipamc("first", "init", "--space", "site")
-    ipamc("first", "ci", "github")
-    ipamc("first", "ci", "gitlab")
+    ipamc("first", "ci", "github", "--sha256", "a1" * 32)
+    ipamc("first", "ci", "gitlab", "--sha256", "a1" * 32)
     commit("first")
     here = {name: list(nodes) for name, nodes in what.nodes.items()}
     for when, (name, node) in zip(("second", "third"), what.left, strict=True):

@@ -103,6 +103,11 @@ FILES = (
     ),
     (".gitlab-ci.yml, .github/workflows/ipamc.yml", "ci gitlab, ci github", "the pipeline of a forge"),
     (
+        ".github/actions/ipamc/action.yml",
+        "ci github",
+        "what each job of GitHub does first: it installs ipamc",
+    ),
+    (
         ".gitlab/ipamc-requirements.txt, .github/ipamc-requirements.txt",
         "ci gitlab, ci github",
         "what its jobs install, with hashes",

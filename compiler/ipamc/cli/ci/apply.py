@@ -15,7 +15,7 @@ from ipamc.cli.ci.apply_cluster import Options, apply_cluster
 from ipamc.cli.ci.jobs import is_name, touched
 from ipamc.cli.command import BUG, DONE, REFUSED, Verb
 from ipamc.cli.findings import print_findings, problem_of, tell_bugs
-from ipamc.cli.options import Function, trunk_option
+from ipamc.cli.options import Function, context_option, trunk_option
 from ipamc.cli.runner import ClusterRun, compile_all, conclude
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import Refused, count, names
@@ -53,18 +53,19 @@ def _seconds(name: str, kind: Any, default: int, **more: Any) -> Callable[[Funct
 @click.option("--repair", is_flag=True)
 @click.option("--prune", is_flag=True)
 @click.option("--before-flags", is_flag=True)
+@context_option
 @click.option("--receipt", default="", metavar="FOLDER")
 def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, check: bool, **flags: Any) -> int:
     """Apply the manifests of clusters, or of shards of them.
 
-    CLUSTER is a name below clusters/ and the name of a context in the kubeconfig; the current context is
-    never used, because it may be another cluster's. First the parts must have the objects that the lock
-    gives, as a compile tells; then every part is built, and must have as many objects as its files. ConfigMap
-    cilium-config and the arguments of Deployment cilium-operator must be what the compile assumed. Then
-    admission/ is applied, if there is one, and an answer of the apiserver must show its policies at work;
-    then cilium/, then shard by shard, server-side as ipamc; the objects that the apiserver took are
-    counted. Only a CiliumNode that keeps its blocks and gets more is applied with --force-conflicts, where
-    somebody else wrote its podCIDRs.
+    CLUSTER is a name below clusters/. The context of the kubeconfig is the cluster's spec.context, by default
+    its name; the current context is never used, because it may be another cluster's. First the parts must
+    have the objects that the lock gives, as a compile tells; then every part is built, and must have as many
+    objects as its files. ConfigMap cilium-config and the arguments of Deployment cilium-operator must be what
+    the compile assumed. Then admission/ is applied, if there is one, and an answer of the apiserver must show
+    its policies at work; then cilium/, then shard by shard, server-side as ipamc; the objects that the
+    apiserver took are counted. Only a CiliumNode that keeps its blocks and gets more is applied with
+    --force-conflicts, where somebody else wrote its podCIDRs.
 
     An object is withheld, and the others are applied, where it would take a block away from a node whose
     pods still use it, or give a node a block that another CiliumNode has. One that the apiserver refuses is
@@ -95,12 +96,15 @@ def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, check: bool, **
             # cilium/, then every shard, in the cluster that the context 'lab' of the kubeconfig leads to
         ipamc ci apply lab/nodes/000 lab/nodes/001  # cilium/, then these two shards
         ipamc ci apply lab --repair  # only the objects that are missing there or differ
+        ipamc ci apply lab --context kubernetes-admin@lab  # a context with another name
         ipamc ci apply lab --prune  # then delete what ipamc applied once and does not render any more
     Exit codes:
         0: applied, and the operator reports no error that this apply caused
         1: an object was lost, refused or withheld, flags are not as rendered, the operator reports an error,
             or an I/O or environment error
     """
+    if flags["context"] and len({target.partition("/")[0] for target in targets}) > 1:
+        raise click.UsageError("--context is of one cluster: name one")
     wanted: dict[str, list[str]] = {}
     for target in targets:
         name, _, part = target.partition("/")

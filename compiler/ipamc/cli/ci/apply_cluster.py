@@ -49,7 +49,14 @@ from ipamc.review.live.objects import (
 from ipamc.workspace import disk
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.kubectl import CRDS, LISTED, CiliumNodes, Kube, if_allowed, version_of
-from ipamc.workspace.rendered import Manifests, former_blocks, manifests, recompiled, rendered_differences
+from ipamc.workspace.rendered import (
+    Manifests,
+    context_of,
+    former_blocks,
+    manifests,
+    recompiled,
+    rendered_differences,
+)
 from ipamc.workspace.revision import commit_named
 
 Parts = Mapping[str, Sequence[Object]]  # objects by the part of the tree that has them
@@ -64,6 +71,7 @@ class Options(Struct, frozen=True, kw_only=True):
     repair: bool
     prune: bool
     before_flags: bool
+    context: str = ""  # of the kubeconfig; "": as the cluster says
 
 
 class Seen(Struct, frozen=True, kw_only=True):
@@ -78,7 +86,7 @@ class Seen(Struct, frozen=True, kw_only=True):
 def apply_cluster(name: str, given: Sequence[str], options: Options) -> bool:
     """Apply a cluster, or `cilium/` and the given parts. Print problems; return whether there are none."""
     phase(f"comparing {name} with the cluster")
-    kube = Kube(context=name)
+    kube = Kube(name=name, context=options.context or context_of(f"{disk.CLUSTERS}/{name}"))
     there, waiting, built = _tree(kube, name, given)
     flags = there.flags
     kinds = {document["kind"] for objects in built.values() for document in objects}

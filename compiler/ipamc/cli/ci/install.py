@@ -26,10 +26,6 @@ from ipamc.workspace.remote import plain_url
 
 MARK = "# Written by 'ipamc ci "
 """The start of a file that ipamc may write again."""
-NO_HASH = """\
-# MISSING: the hash of ipamc itself, so the jobs fail. Give it with --sha256, as the release tells it, \
-or choose another way: --wheel, --git or --image.
-"""
 SOURCE = """\
 # After these, ipamc itself, from its commit, which pip checks by no hash:
 #   pip install --no-index --no-deps --no-build-isolation '{}'
@@ -38,6 +34,11 @@ SOURCE = """\
 Command = Callable[..., int]
 
 _WHEEL = f"ipamc-{__version__}-py3-none-any.whl"
+_NO_WAY = (
+    f"the jobs have no way to get ipamc {__version__}: give --wheel, --git, --image or --sha256 (with "
+    "--index if pypi.org is not the index), or copy its wheel into ci/, which 'pip wheel --no-deps .' in a "
+    "clone of ipamc builds, and type this again; no file is written"
+)
 _PATH = re.compile(r"[A-Za-z0-9_+./-]+").fullmatch
 _COMMIT = re.compile(r"(?:git\+)?(.+)@([0-9a-f]{40})").fullmatch
 _IMAGE = re.compile(r"[a-z0-9][A-Za-z0-9._:/-]*@sha256:[0-9a-f]{64}").fullmatch
@@ -54,7 +55,9 @@ class Install(Struct, frozen=True, kw_only=True):
     image: str = ""  # an image that has ipamc: jobs install nothing
 
     def requirements(self, before: str, command: str) -> str:
-        """Return the requirements file that `command` writes. `before` is its present text."""
+        """Return the requirements file that `command` writes. `before` is its present text.
+        Raises UsageError where jobs could not get ipamc.
+        """
         files = disk.assets("templates/ci")
         index = f"--index-url {self.index}\n" if self.index else ""
         head = f"{MARK}{command}'. pip takes no file with another hash.\n"
@@ -68,7 +71,9 @@ class Install(Struct, frozen=True, kw_only=True):
                 hashes = r"((?: \\\n    --hash=sha256:[0-9a-f]{64})+)"
                 known = re.search(rf"^{re.escape(name)}{hashes}$", before, re.MULTILINE)
                 listed = known[1] if known else ""
-            own = f"{'' if listed else NO_HASH}{name}{listed}\n"
+            if not listed:
+                raise click.UsageError(_NO_WAY)
+            own = f"{name}{listed}\n"
         return f"{head}{own}{index}{files['requirements.txt']}{more}"
 
 
@@ -117,7 +122,7 @@ _HELP = {
     "--index": "Take packages from this index, which also has or mirrors what ipamc needs.  "
     "[default: that of pip, pypi.org]",
     "--sha256": "The SHA-256 of ipamc's own wheel, as the release or 'sha256sum' tells it: jobs install no "
-    "other file, and fail without it. Repeatable.",
+    "other file. Repeatable.",
     "--image": "Run the jobs in this image, which has ipamc, git and kubectl (Containerfile): "
     "they install nothing.",
 }
@@ -157,6 +162,9 @@ def _chosen(wheel: str | None, source: str, index: str, hashes: tuple[str, ...],
         raise click.UsageError(f"--sha256 is the hash of a wheel, and {itself}")
     if index and image:
         raise click.UsageError("jobs in an image install nothing: omit --index, or --image")
+    beside = f"ci/{_WHEEL}"
+    if not (ways or hashes) and disk.read_bytes(beside) is not None:
+        wheel = beside
     if wheel:
         wheel, hashes = _wheel(wheel, hashes)
     return Install(hashes=hashes, wheel=wheel or "", index=index, source=source, image=image)
@@ -206,7 +214,7 @@ def requirements(*, install: Install, path: str) -> int:
     """Print what a job installs: ipamc and all that it needs, with versions and hashes, for pip.
 
     It is for pipelines that 'ipamc ci github' and 'ipamc ci gitlab' do not write; these write the same file
-    beside theirs. Without an option it is for a release on pypi.org, whose hash --sha256 gives.
+    beside theirs. With --sha256 alone it is for a release on pypi.org.
 
     Examples:
         ipamc ci requirements --wheel ci/ipamc-0.1.0-py3-none-any.whl --write ci/requirements.txt
@@ -220,15 +228,7 @@ def requirements(*, install: Install, path: str) -> int:
     """
     text = install.requirements("" if path == "-" else disk.read_text(path), "requirements")
     put(path, text, "ipamc ci requirements")
-    lacking(text, "the requirements" if path == "-" else path)
     return DONE
-
-
-def lacking(text: str, path: str) -> None:
-    """Print a warning if the requirements file lacks the hash of ipamc: pip refuses such a file."""
-    if NO_HASH in text:
-        instead = "give it with --sha256 HASH, or choose --wheel, --git or --image"
-        say(f"{path}: the hash of ipamc is missing, so the jobs fail: {instead}")
 
 
 def put(path: str, text: str, command: str) -> None:

@@ -13,6 +13,7 @@ from itertools import count
 
 from msgspec import Struct, structs
 
+from ipamc.cli.ci.runners import Runners, runner_of
 from ipamc.model.limits import TARGET_IN_JOB
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.read.parts import shards_of
@@ -42,6 +43,8 @@ class Job(Struct, frozen=True, kw_only=True):
     targets: tuple[str, ...]
     environment: str
     """The forge's environment, which may have a kubeconfig and approvals."""
+    runner: tuple[str, ...] = ()
+    """The labels or tags of its runner, where clusters have different ones."""
 
     @property
     def name(self) -> str:
@@ -49,9 +52,15 @@ class Job(Struct, frozen=True, kw_only=True):
         first, last = (target[:TARGET_IN_JOB] for target in (self.targets[0], self.targets[-1]))
         return first if len(self.targets) == 1 else f"{first[:90]} to {last[:90]} ({len(self.targets)})"
 
-    def record(self) -> dict[str, str]:
+    def record(self) -> dict[str, object]:
         """Return the values of the job for a template or a matrix."""
-        return {"name": self.name, "targets": " ".join(self.targets), "environment": self.environment}
+        runner = {"runner": self.runner} if self.runner else {}
+        return {
+            "name": self.name,
+            "targets": " ".join(self.targets),
+            "environment": self.environment,
+            **runner,
+        }
 
 
 def jobs(
@@ -61,37 +70,45 @@ def jobs(
     large: int,
     most: int,
     environments: Mapping[str, str] | None = None,
+    runners: Runners = (),
 ) -> tuple[Job, ...]:
     """Return at most `most` jobs for clusters, which are given by name with their parts.
     A cluster is one job. To apply, a cluster with more than `large` shards has one job for each shard. These
     jobs need no order, because each applies `cilium/` first. If there would be more than `most` jobs,
     neighbours in the order of names share jobs, equally many in each, and none is dropped. A job has one
-    environment, so only clusters of one environment share jobs; `environments` lists clusters whose
-    environment has another name than the cluster. If the remaining clusters outnumber the jobs, they share
-    SEVERAL. Raises ValueError if there are more `environments` than jobs.
+    environment and one runner, so only clusters of the same ones share jobs; `environments` lists clusters
+    whose environment has another name than the cluster. If the remaining clusters outnumber the jobs, they
+    share SEVERAL. Raises ValueError if there are more `environments` than jobs.
     """
     environments = environments or {}
+    runs = {name: runner_of(runners, name) for name in clusters}
     targets = []
     for name in sorted(clusters):
         shards = shards_of(clusters[name]) if apply else ()
         divided = [f"{name}/{shard}" for shard in shards] if len(shards) > large else [name]
         targets += [(target, name) for target in divided]
     if len(targets) <= most:
-        return tuple(Job(targets=(each,), environment=environments.get(name, name)) for each, name in targets)
-    own = len({environments.get(name, name) for name in clusters}) <= most
-    groups: dict[str, list[str]] = {}
+        return tuple(
+            Job(targets=(each,), environment=environments.get(name, name), runner=runs[name])
+            for each, name in targets
+        )
+    own = len({(environments.get(name, name), runs[name]) for name in clusters}) <= most
+    groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for target, name in targets:
-        groups.setdefault(environments.get(name, name if own else SEVERAL), []).append(target)
+        environment = environments.get(name, name if own else SEVERAL)
+        groups.setdefault((environment, runs[name]), []).append(target)
     if len(groups) > most:
         raise ValueError(f"{len(groups)} environments need a job each, and there are {most}")
     size = next(size for size in count(2) if sum(-(-len(group) // size) for group in groups.values()) <= most)
     planned = []
-    for environment, group in groups.items():
+    for (environment, runner), group in groups.items():
         for at in range(0, len(group), size):
             some = tuple(group[at : at + size])
             only = {target.partition("/")[0] for target in some}
             single = len(only) == 1 and only.isdisjoint(environments)
-            planned.append(Job(targets=some, environment=only.pop() if single else environment))
+            planned.append(
+                Job(targets=some, environment=only.pop() if single else environment, runner=runner)
+            )
     return tuple(planned)
 
 
@@ -127,6 +144,8 @@ class Child(Struct, frozen=True, kw_only=True):
     oidc: bool = False
     unattended: bool = False
     gates: str = ""  # the words for `ipamc plan --fail-on`
+    tags: tuple[str, ...] = ()  # of the jobs' runner, where a job has no other
+    own: bool = False  # whether there is a file of the user to include
 
 
 def gitlab(
@@ -158,10 +177,18 @@ def gitlab(
 
 
 def _listed(planned: Sequence[Job]) -> dict[str, object]:
-    if all(len(job.targets) == 1 and len(job.targets[0]) <= TARGET_IN_JOB for job in planned):
-        return {"targets": [(job.targets[0], job.environment) for job in planned], "jobs": []}
+    runs = {job.runner for job in planned}
+    alike = len(runs) <= 1
+    if alike and all(len(job.targets) == 1 and len(job.targets[0]) <= TARGET_IN_JOB for job in planned):
+        targets = [(job.targets[0], job.environment) for job in planned]
+        return {"targets": targets, "jobs": [], "runner": next(iter(runs), ())}
     several = [
-        {**job.record(), "name": f"{number:03} {job.name}", "environment": job.environment[:TARGET_IN_JOB]}
+        {
+            **job.record(),
+            "name": f"{number:03} {job.name}",
+            "environment": job.environment[:TARGET_IN_JOB],
+            "runner": job.runner,
+        }
         for number, job in enumerate(planned, 1)
     ]
-    return {"targets": [], "jobs": several}
+    return {"targets": [], "jobs": several, "runner": ()}

@@ -14,6 +14,7 @@ from ipamc.cli.ci import jobs
 from ipamc.cli.ci.install import put
 from ipamc.cli.ci.jobs import is_name, touched
 from ipamc.cli.ci.pipelines import gate_option, rendered
+from ipamc.cli.ci.runners import of_runners, runner_of, runner_options
 from ipamc.cli.command import DONE, Verb, renamed
 from ipamc.cli.options import FORMER, output_option, write_option
 from ipamc.cli.terminal import say
@@ -33,6 +34,7 @@ from ipamc.workspace.spaces import index_path, is_space, may_be_member
 from ipamc.workspace.tree import parts_of
 
 STAGES = ("compile", "apply", "repair", "refresh")
+OWN_CHILD = ".gitlab/ipamc-own-child.yml"  # a file of the user, which a child pipeline includes
 LAST_SUCCESS = "last-success"  # the value of --base that the forge resolves
 _ATTRIBUTES = (".gitattributes", ".gitmodules")
 _ANYWHERE = (*_ATTRIBUTES, ".sourceignore")
@@ -59,6 +61,7 @@ class Matrix(Verb):
 @click.option("--oidc", is_flag=True)
 @click.option("--unattended", metavar="URL")
 @gate_option
+@runner_options("runner", "label")
 @click.option("--environments", default="", envvar="IPAMC_ENVIRONMENTS", metavar="NAME=PATTERN,...")
 @click.option("--large", type=click.IntRange(min=0), default=SHARDS_OF_JOB, show_default=True, metavar="N")
 @write_option("Write this file.  [default: -, which is stdout]", default="-")
@@ -121,7 +124,10 @@ def matrix(
     repaired = settled(names, asked["unattended"]) if asked["unattended"] and stage == "repair" else names
     most = GITLAB_JOBS if output == "gitlab" else GITHUB_JOBS
     chosen, sharded = {name: clusters[name] for name in repaired}, apply and stage != "refresh"
+    runners = (*of_runners(asked["apply_runner"] if apply else ()), *of_runners(asked["runner"]))
     share = partial(_jobs, environments=environments if apply else "", large=large, most=most)
+    if apply:
+        share = partial(share, runners=runners)
     planned = share(chosen, apply=sharded)
     plan = not apply and bool(names or gone)
     if output == "names":
@@ -137,6 +143,8 @@ def matrix(
             oidc=asked["oidc"],
             unattended=bool(asked["unattended"]),
             gates=asked["gates"],
+            tags=runner_of(runners),
+            own=disk.read_bytes(OWN_CHILD) is not None,
         )
         values = jobs.gitlab(
             planned, stage=stage, base=commit, version=__version__, plan=plan, more=more, child=child

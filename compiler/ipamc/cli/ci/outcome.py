@@ -135,7 +135,7 @@ def name_left_over(
     `wanted` are identities of objects that must stay. `before` are the objects before the apply: if none
     of them is wanted, they may be another cluster's, and nothing is deleted.
     """
-    name = kube.context
+    name = kube.name
     live: dict[str, Object] = dict(after.live)
     for kind in sorted(LISTED.keys() - {CILIUM_NODE}):
         try:
@@ -183,8 +183,8 @@ def _deleted(kube: Kube, kind: str, items: list[LeftOver]) -> bool:
     for namespace in dict.fromkeys(item.namespace for item in items):
         some = [item.name for item in items if item.namespace == namespace]
         if problem := kube.delete(kind, namespace, some):
-            say(f"error: {kube.context}: {kind} not deleted: {problem}")
+            say(f"error: {kube.name}: {kind} not deleted: {problem}")
             done = False
         else:
-            say(f"{kube.context}: {count(len(some), kind)} deleted: {names(some)}")
+            say(f"{kube.name}: {count(len(some), kind)} deleted: {names(some)}")
     return done

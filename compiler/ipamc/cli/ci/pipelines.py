@@ -14,8 +14,9 @@ from typing import Any
 import click
 
 from ipamc import __version__
-from ipamc.cli.ci.install import Install, install_options, lacking, put
+from ipamc.cli.ci.install import Install, install_options, put
 from ipamc.cli.ci.jobs import is_name, of_environments
+from ipamc.cli.ci.runners import for_template, runner_options
 from ipamc.cli.command import DONE, Verb
 from ipamc.cli.options import FORMER, Function, checked, clusters_argument, gates, write_option
 from ipamc.law.change import Gate
@@ -33,6 +34,10 @@ JOBS = ("plan", "apply", "refresh", "audit")
 _TEXT = re.compile(r"[!-~]{1,253}").fullmatch
 REQUIREMENTS = {"github": ".github/ipamc-requirements.txt", "gitlab": ".gitlab/ipamc-requirements.txt"}
 """Where the jobs of each forge find what to install."""
+ACTION = ".github/actions/ipamc/action.yml"
+"""What each job of GitHub does first."""
+OWN = {"github": ".github/actions/ipamc-setup/action.yml", "gitlab": ".gitlab/ipamc-own.yml"}
+"""A file of the user, which a pipeline includes if it is there."""
 file_option = write_option("Write this file instead. - is stdout.")
 
 
@@ -84,18 +89,23 @@ def _schedule_options(command: Function) -> Function:
 @click.command(cls=Verb, former=FORMER)
 @gate_option
 @_schedule_options
+@runner_options("tag", "tag")
 @install_options(image=True)
 @file_option
 def gitlab(*, path: str | None, install: Install, **chosen: Any) -> int:
     """Write the pipeline for GitLab: a small parent, whose child pipeline is written by 'ipamc ci matrix'.
 
-    The first lines of the file say what must be set up once. The same version of ipamc writes the same bytes.
-    Beside it, .gitlab/ipamc-requirements.txt has the versions and hashes of all that the jobs install.
+    The same version of ipamc writes the same bytes. Beside it, .gitlab/ipamc-requirements.txt has the
+    versions and hashes of all that the jobs install. The jobs need one of --wheel, --git, --sha256 and
+    --image; without one, the wheel of this ipamc in ci/ is taken. Put jobs and settings of yours into
+    .gitlab/ipamc-own.yml, and those for the child pipeline into .gitlab/ipamc-own-child.yml: they are
+    included.
 
     Examples:
         ipamc ci gitlab  # write or update .gitlab-ci.yml
         ipamc ci gitlab --refresh  # the same, and keep the inventories up to date
         ipamc ci gitlab --wheel ci/ipamc-0.1.0-py3-none-any.whl  # install a wheel that is committed
+        ipamc ci gitlab --tag office --apply-tag 'prod-*=prod,linux'  # for runners in private networks
         ipamc ci gitlab --oidc --audit  # without a kubeconfig's secret, and with an audit by the schedule
         ipamc ci gitlab --write ci/ipamc.yml
             # for a pipeline of your own with: include: [{local: ci/ipamc.yml}]
@@ -110,14 +120,17 @@ def gitlab(*, path: str | None, install: Install, **chosen: Any) -> int:
 @click.option("--schedule", default="17 * * * *", show_default=True, metavar="CRON")
 @gate_option
 @_schedule_options
+@runner_options("runner", "label")
 @click.option("--server", is_flag=True)
 @install_options(image=True)
 @file_option
 def github(*, branch: str, schedule: str, path: str | None, install: Install, **chosen: Any) -> int:
     """Write the workflow for GitHub Actions.
 
-    The first lines of the file say what must be set up once. The same version of ipamc writes the same bytes.
-    Beside it, .github/ipamc-requirements.txt has the versions and hashes of all that the jobs install.
+    The same version of ipamc writes the same bytes. Beside it, .github/ipamc-requirements.txt has the
+    versions and hashes of all that the jobs install. The jobs need one of --wheel, --git, --sha256 and
+    --image; without one, the wheel of this ipamc in ci/ is taken. Put steps of yours into
+    .github/actions/ipamc-setup/action.yml: each job runs them before ipamc.
 
     Options:
         --branch: The branch that is applied.
@@ -128,6 +141,8 @@ def github(*, branch: str, schedule: str, path: str | None, install: Install, **
         ipamc ci github  # write or update .github/workflows/ipamc.yml
         ipamc ci github --refresh  # the same, and keep the inventories up to date
         ipamc ci github --wheel ci/ipamc-0.1.0-py3-none-any.whl  # install a wheel that is committed
+        ipamc ci github --runner self-hosted,office --apply-runner 'prod-*=self-hosted,prod'
+            # for runners in private networks
         ipamc ci github --oidc --audit  # without a kubeconfig's secret, and with an audit by the schedule
         ipamc ci github --branch trunk  # apply a branch that is not called main
         ipamc ci github --schedule "*/15 * * * *"  # look for what is missing in the clusters every 15 minutes
@@ -144,15 +159,14 @@ def github(*, branch: str, schedule: str, path: str | None, install: Install, **
             "with --server, one run waits at most: a scheduled one would take the place of a merge, "
             "and with --unattended not apply it; omit --unattended"
         )
-    # A schedule runs on the default branch, whichever branch is applied.
+    # A schedule and a run by hand may be of any branch or tag.
     quoted = branch.replace("'", "''")
-    condition = (
-        "github.event_name == 'pull_request' || github.event_name == 'merge_group'"
-        f" || github.event_name == 'push' || github.event_name == 'schedule' && github.ref_name == '{quoted}'"
-        " || github.event_name == 'workflow_dispatch'"
-        " && github.ref_name == github.event.repository.default_branch"
-    )
-    values = {"branch": branch, "schedule": schedule, "condition": condition, **chosen}
+    trunk = f"'refs/heads/{quoted}'"
+    other = "github.event_name != 'schedule' && github.event_name != 'workflow_dispatch'"
+    chosen["changes_if"] = f"{other} || github.ref == {trunk}"
+    chosen["merge_if"] = f"github.event_name == 'workflow_dispatch' && github.ref != {trunk}"
+    chosen["runner"] = chosen["runner"] or ("ubuntu-24.04",)
+    values = {"branch": branch, "schedule": schedule, **chosen}
     return _pipeline("github", path or ".github/workflows/ipamc.yml", install, values)
 
 
@@ -350,17 +364,23 @@ def rbac(
 
 
 def _pipeline(forge: str, output: str, install: Install, values: dict[str, Any]) -> int:
-    # A plan without --fail-on refuses what the last two are for, too.
-    shown = {*values["gates"].split(","), Gate.RELEASE, Gate.DELETE_CLUSTER}
-    values["labels"] = [(gate, change) for gate, change in GATES.items() if gate in shown]
-    values |= {"version": __version__, "image": install.image, "source": install.source}
-    code = write(forge, output, values)
-    if output != "-" and not install.image:
-        path = REQUIREMENTS[forge]
-        text = install.requirements(disk.read_text(path), forge)
-        put(path, text, f"ipamc ci {forge}")
-        lacking(text, path)
-    return code
+    require_top()
+    path, own = REQUIREMENTS[forge], OWN[forge]
+    # It is refused where jobs could not get ipamc: no file is written then.
+    text = "" if install.image else install.requirements(disk.read_text(path), forge)
+    values |= for_template(values["runner"], values["apply_runner"])
+    values |= {
+        "version": __version__,
+        "image": install.image,
+        "source": install.source,
+        "own": own if disk.read_bytes(own) is not None else "",
+    }
+    action = rendered("github-action", values) if forge == "github" else ""
+    put(output, rendered(forge, values), f"ipamc ci {forge}")
+    for name, content in ((ACTION, action), (path, text)):
+        if content and output != "-":
+            put(name, content, f"ipamc ci {forge}")
+    return DONE
 
 
 def write(template: str, output: str, values: dict[str, Any]) -> int:

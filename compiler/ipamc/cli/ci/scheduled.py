@@ -11,7 +11,7 @@ from ipamc.cli.ci.apply import is_old
 from ipamc.cli.ci.jobs import is_name
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import Problems, print_findings
-from ipamc.cli.options import FORMER, files_argument, write_option
+from ipamc.cli.options import FORMER, context_option, files_argument, write_option
 from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import Located, count
 from ipamc.model.limits import LONGEST_COMMENT
@@ -23,7 +23,7 @@ from ipamc.workspace.forge import Nowhere, issues_of_this_job, last_applied, pus
 from ipamc.workspace.forge_request import Requests, requests_of_this_job
 from ipamc.workspace.kubectl import Kube
 from ipamc.workspace.remote import Move, Remote, remote
-from ipamc.workspace.rendered import manifests
+from ipamc.workspace.rendered import context_of, manifests
 from ipamc.workspace.revision import require_top
 
 if TYPE_CHECKING:
@@ -45,14 +45,15 @@ def _folder(cluster: str) -> str:
 @click.command(cls=Verb, former=FORMER)
 @click.argument("cluster")
 @click.option("--for", "job", type=click.Choice(["refresh", "audit"]), default="audit", show_default=True)
+@context_option
 @write_option("Write this file.  [default: -, which is stdout]", default="-")
-def dump(*, cluster: str, job: str, path: str) -> int:
+def dump(*, cluster: str, job: str, context: str, path: str) -> int:
     """Read a cluster by kubectl, and write one List in JSON.
 
-    CLUSTER is a name below clusters/ and the name of a context in the kubeconfig; the current context is
-    never used. Of ConfigMaps and Deployments it reads only those that ipamc needs, by name: the roles that
-    'ipamc ci rbac' prints allow this and nothing else. Pods are written without environment variables, and
-    those of applications without command lines. Runs $KUBECTL or kubectl.
+    CLUSTER is a name below clusters/. The context of the kubeconfig is the cluster's spec.context, by default
+    its name; the current context is never used. Of ConfigMaps and Deployments it reads only those that ipamc
+    needs, by name: the roles that 'ipamc ci rbac' prints allow this and nothing else. Pods are written
+    without environment variables, and those of applications without command lines. Runs $KUBECTL or kubectl.
 
     Options:
         --for: Who reads it: a refresh reads Nodes, CiliumNodes and the DaemonSet of agents alone.
@@ -65,7 +66,8 @@ def dump(*, cluster: str, job: str, path: str) -> int:
     from ipamc.workspace.dump import dump as read
 
     namespace = manifests(_folder(cluster)).flags.namespace
-    data, missing = read(Kube(context=cluster), dumped(job, namespace), {"kube-system", namespace})
+    kube = Kube(name=cluster, context=context or context_of(_folder(cluster)))
+    data, missing = read(kube, dumped(job, namespace), {"kube-system", namespace})
     for line in missing:
         say(f"{cluster}: {line}")
     if path == "-":

@@ -83,6 +83,9 @@ class _Acknowledged(Own):
     nodes: str | RawSelector = ""
 
 
+Context = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9@:._/+-]{0,252}$")]
+
+
 class RawSpec(Own):
     """`spec`."""
 
@@ -100,6 +103,7 @@ class RawSpec(Own):
     bgp: cluster.Bgp = "none"
     bgp_advertisements: list[_Advertisement] = field(default_factory=list)
     address_space: str = ""
+    context: Context | UnsetType = UNSET
     patch_nodes: cluster.PatchNodes | UnsetType = UNSET
     admission: Admission = Admission()
     output: _Output = field(default_factory=_Output)
@@ -195,6 +199,7 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[clust
         address_space=spec.address_space,
         cluster_id=given(cilium.cluster_id, 0),
         mesh_name=given(cilium.cluster_name, ""),
+        context=given(spec.context, ""),
         labels=reading.labels(raw.metadata.labels, at, "metadata", "labels"),
         patch_nodes=given(spec.patch_nodes, patch),
         shard_size=spec.output.shard_size,

@@ -223,6 +223,7 @@ def weaker(before: Scheme, after: Scheme) -> Iterator[Setting]:
 
 def _of_cluster(before: Cluster, after: Cluster) -> Iterator[Setting]:
     for name, was, now in (
+        ("context", before.kube_context, after.kube_context),
         ("unpooled", before.unpooled, after.unpooled),
         ("unmatchedNodes", before.unmatched_nodes, after.unmatched_nodes),
         ("output.nodeObjects", before.node_objects, after.node_objects),
