@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -46,7 +47,13 @@ class Disk(Struct, frozen=True):
     folders: tuple[str, ...] = ()
     """As the user would type them, in order of name; for a commit, only those that it has."""
     assume: Version | None = None  # the known minor to assume for a newer Cilium
-    spaces: tuple[str, ...] | None = None  # the folders of address spaces beside them, if known
+    spaces: Mapping[str, Sequence[str]] = {}
+    """The folders of address spaces by parent, where `fleet` looked for them."""
+    new: frozenset[str] = frozenset()  # folders of which HEAD is known to have nothing
+
+    def only(self, folder: str) -> Disk:
+        """Return the disk for a task of one cluster: the tasks of a fleet together are not its square."""
+        return replace(self, folders=(), new=self.new & {folder})
 
     def has(self, folder: str) -> bool:
         """Return whether the folder exists."""
@@ -62,7 +69,9 @@ class Disk(Struct, frozen=True):
         from ipamc.pipeline import Inputs
 
         sources, refused = read_sources(folder)
-        if refused := [*refused, *_lost_cluster(folder, sources)]:
+        if folder not in self.new:
+            refused = [*refused, *_lost_cluster(folder, sources)]
+        if refused:
             raise Refused(tuple(refused))
         shared, not_shared = read_shared_tests(folder) if rendered else ({}, ())
         lock = self.lock(folder)
@@ -88,7 +97,7 @@ class Disk(Struct, frozen=True):
             lock_path=lock.path,
             lock=lock.text,
             rendered=is_rendered,
-            lost=lock.text is None and _is_deleted(folder, disk.LOCK),
+            lost=lock.text is None and folder not in self.new and _is_deleted(folder, disk.LOCK),
             published=published,
             spaces=own_index(folder) if own else indexes_beside(folder, self.spaces),
             surveyed=surveyed,
@@ -141,6 +150,27 @@ class Disk(Struct, frozen=True):
         return {}
 
 
+def fleet(folders: Sequence[str], assume: Version | None = None) -> Disk:
+    """Return the disk with clusters, and what each of them asks of all folders, or of git: looked up once."""
+    spaces = {parent: spaces_in(parent) for parent in set(map(parent_of, folders))}
+    started = (disk.LOCK, "cluster.yaml")
+    missing = [each for each in folders if not all(Path(each, name).exists() for name in started)]
+    new = set[str]()
+    with suppress(EnvironmentFailure, OSError):  # it is reported with each cluster
+        for parent in set(map(parent_of, missing[1:])):
+            there = _committed_folders(parent)
+            new |= {each for each in missing if parent_of(each) == parent and name_of(each) not in there}
+    return Disk(tuple(folders), assume=assume, spaces=spaces, new=frozenset(new))
+
+
+def _committed_folders(parent: str) -> Sequence[str]:
+    from ipamc.workspace import git, git_tree
+
+    top = top_of(parent)
+    head = git.commit(top, "HEAD") if top else None
+    return git_tree.folders(top, head, below(top, parent)) if top and head else ()
+
+
 class _GivenFiles(Struct, eq=False):
     """Files that the caller already has, by path below a cluster's folder, hashable as a key of a cache."""
 
@@ -157,7 +187,7 @@ class Commit(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     """Lines for the user: the commit of a date, and the clusters that it does not have."""
     assume: Version | None = None
-    spaces: tuple[str, ...] = ()  # none: of a commit git reads all files of a folder at once
+    spaces: Mapping[str, Sequence[str]] = {}  # none: of a commit git reads all files of a folder at once
     given: _GivenFiles | None = None
 
     def has(self, folder: str) -> bool:
