@@ -109,7 +109,7 @@ def clusters_of(clusters: tuple[str, ...], listed: str | None) -> tuple[str, ...
     from ipamc.workspace.disk import read_argument
     from ipamc.workspace.failure import EnvironmentFailure
 
-    found = tuple(line for line in read_argument(listed).split("\n") if line)
+    found = tuple(line for line in map(str.strip, read_argument(listed).split("\n")) if line)
     if not found:
         raise EnvironmentFailure(f"{listed} names no cluster: write a folder or a name on each line")
     return found
