@@ -133,10 +133,10 @@ def reserved(count: int) -> Files:
 
 OF_HISTORY = ("show", "which", "report", "plan --base", "show --runway")
 CASES: dict[str, Case] = {
-    "nodes, slim YAML": Case(lambda n: pooled(inputs.as_yaml(inputs.nodes(range(n)))), 2000),
-    "nodes, slim JSON": Case(lambda n: pooled(placing.nodes(n)), 4000),
+    "nodes, slim YAML": Case(lambda n: pooled(inputs.as_yaml(inputs.nodes(range(n)))), 8000),
+    "nodes, slim JSON": Case(lambda n: pooled(placing.nodes(n)), 16000),
     "nodes, JSON on one line": Case(
-        lambda n: pooled(inputs.as_json(inputs.nodes(range(n))), "nodes.json"), 4000, dump="line"
+        lambda n: pooled(inputs.as_json(inputs.nodes(range(n))), "nodes.json"), 8000, dump="line"
     ),
     "nodes, kubectl YAML": Case(dumped(lambda n: "".join(kubectl.yaml_list(objects(n)))), 100, dump="yaml"),
     "nodes, kubectl JSON": Case(dumped(lambda n: "".join(kubectl.json_list(objects(n))), "nodes.json"), 400),
@@ -147,30 +147,27 @@ CASES: dict[str, Case] = {
     "nodes, several documents": Case(
         dumped(lambda n: "".join(f"---\n{kubectl.one(each, 'yaml')}" for each in objects(n))), 100
     ),
-    "nodes, JSON, a document on each line": Case(
-        dumped(lambda n: "".join(f"{json.dumps(each)}\n" for each in objects(n)), "nodes.json"), 400
-    ),
     "labels of one node": Case(
         lambda n: pooled(placing.inventory(
             [{"name": "node-000001", "labels": {f"k{i}": "x" * 63 for i in range(n)}}]
-        )), 4000,
+        )), 16000,
     ),
-    "long labels": Case(lambda n: pooled(placing.nodes(n, rack="x" * 63)), 4000),
-    "pools": Case(racks, 500),
-    "ranges": Case(lambda n: one_pool(placing.nodes(n), *(placing.cidr(2 * i) for i in range(n))), 1000),
-    "reserved CIDRs": Case(reserved, 1000),
+    "long labels": Case(lambda n: pooled(placing.nodes(n, rack="x" * 63)), 8000),
+    "pools": Case(racks, 3000),
+    "ranges": Case(lambda n: one_pool(placing.nodes(n), *(placing.cidr(2 * i) for i in range(n))), 4000),
+    "reserved CIDRs": Case(reserved, 4000),
     "selectors": Case(
-        lambda n: pooled(placing.nodes(4), nodeSelector=placing.chain(n, 'a{0} != "{0}"', " && ")), 2000
+        lambda n: pooled(placing.nodes(4), nodeSelector=placing.chain(n, 'a{0} != "{0}"', " && ")), 8000
     ),
-    "lines in quarantine": Case(quarantined, 4000),
+    "lines in quarantine": Case(quarantined, 16000),
     "folders without documents": Case(
-        lambda n: {**pooled(placing.nodes(2)), **{f"clusters/x{i:05}/x.yaml": "#" for i in range(n)}}, 400
+        lambda n: {**pooled(placing.nodes(2)), **{f"clusters/x{i:05}/x.yaml": "#" for i in range(n)}}, 1000
     ),
     "clusters": Case(fleet, 50),
     "clusters in a space": Case(clusters, 50),
     "commits": Case(lambda _: pooled(placing.nodes(4)), 100, OF_HISTORY, commits=True),
-    "entries of a zip": Case(lambda n: pooled(placing.nodes(n)), 1000, (*RUNNING,), "zip"),
-    "errors": Case(lambda n: pooled(placing.inventory([{"name": f"?{i}"} for i in range(n)])), 2000, (*READING,)),
+    "entries of a zip": Case(lambda n: pooled(placing.nodes(n)), 4000, (*RUNNING,), "zip"),
+    "errors": Case(lambda n: pooled(placing.inventory([{"name": f"?{i}"} for i in range(n)])), 8000, (*READING,)),
 }  # fmt: skip
 MORE = {"show --runway": ["show", "--runway"]}
 
