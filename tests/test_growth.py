@@ -90,8 +90,9 @@ def test_the_work_of_a_report_grows_as_its_findings_do(name: str, style: str) ->
 
 
 @pytest.mark.parametrize("verb", ["compile", "plan", "test", "show", "which 10.0.0.1", "why a", "report"])
-def test_the_work_of_a_fleet_grows_as_its_folders_do(tmp_path: Path, verb: str) -> None:
-    """Folders with a file of one byte, which HEAD does not have: none looks at all others, and none asks git."""
+@pytest.mark.parametrize("new", [True, False])
+def test_the_work_of_a_fleet_grows_as_its_folders_do(tmp_path: Path, verb: str, *, new: bool) -> None:
+    """Folders with a file of one byte, in HEAD or not: none looks at all others, and none asks git."""
     environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull}
     identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
     for words in (("init", "-q"), (*identity, "commit", "-q", "--allow-empty", "-m", "first")):
@@ -104,6 +105,9 @@ def test_the_work_of_a_fleet_grows_as_its_folders_do(tmp_path: Path, verb: str) 
         ipamc(*verb.split(), *(["--jobs", "1"] if verb in {"compile", "plan", "test"} else []),
               cwd=tmp_path, environment=environment)  # fmt: skip
 
+    work(PARTS)
+    for more in [] if new else [["add", "."], [*identity, "commit", "-q", "-m", "second"]]:
+        subprocess.run(["git", *more], cwd=tmp_path, env=environment, check=True)
     with mock.patch.object(git_run, "_start", wraps=git_run._start) as asked:  # noqa: SLF001 - each process
         work(PARTS)
     assert len(asked.mock_calls) < PARTS / 4

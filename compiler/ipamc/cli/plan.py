@@ -158,7 +158,7 @@ def command(  # noqa: PLR0913 - an argument for each option
             folder=folder,
             today=day,
             revision=base,
-            source=before.source,
+            source=at if isinstance(at, Commit) else known.only(folder),
             was=before.renamed.get(folder, ""),
             gone=gone,
             assume=assume,

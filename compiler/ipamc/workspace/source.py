@@ -49,7 +49,7 @@ class Disk(Struct, frozen=True):
     assume: Version | None = None  # the known minor to assume for a newer Cilium
     spaces: Mapping[str, Sequence[str]] = {}
     """The folders of address spaces by parent, where `fleet` looked for them."""
-    new: frozenset[str] = frozenset()  # folders of which HEAD is known to have nothing
+    new: frozenset[str] = frozenset()  # folders of which HEAD is known to have no lock and no Cluster
 
     def only(self, folder: str) -> Disk:
         """Return the disk for a task of one cluster: the tasks of a fleet together are not its square."""
@@ -153,22 +153,25 @@ class Disk(Struct, frozen=True):
 def fleet(folders: Sequence[str], assume: Version | None = None) -> Disk:
     """Return the disk with clusters, and what each of them asks of all folders, or of git: looked up once."""
     spaces = {parent: spaces_in(parent) for parent in set(map(parent_of, folders))}
-    started = (disk.LOCK, "cluster.yaml")
-    missing = [each for each in folders if not all(Path(each, name).exists() for name in started)]
-    new = set[str]()
+    names = (disk.LOCK, "cluster.yaml")
+    missing = [each for each in folders if not all(Path(each, name).exists() for name in names)]
+    new = frozenset[str]()
     with suppress(EnvironmentFailure, OSError):  # it is reported with each cluster
-        for parent in set(map(parent_of, missing[1:])):
-            there = _committed_folders(parent)
-            new |= {each for each in missing if parent_of(each) == parent and name_of(each) not in there}
-    return Disk(tuple(folders), assume=assume, spaces=spaces, new=frozenset(new))
+        new = _never_committed(missing, names) if len(missing) > 1 else new
+    return Disk(tuple(folders), assume=assume, spaces=spaces, new=new)
 
 
-def _committed_folders(parent: str) -> Sequence[str]:
+def _never_committed(folders: Sequence[str], names: Sequence[str]) -> frozenset[str]:
+    """Return those folders of one repository of which the last commit has none of these files."""
     from ipamc.workspace import git, git_tree
 
-    top = top_of(parent)
+    top = top_of(folders[0])
     head = git.commit(top, "HEAD") if top else None
-    return git_tree.folders(top, head, below(top, parent)) if top and head else ()
+    if top is None or head is None:
+        return frozenset(folders)
+    paths = {(PurePosixPath(below(top, each)) / name).as_posix(): each for each in folders for name in names}
+    there = git_tree.entries(top, head, list(paths))
+    return frozenset(folders) - {paths[path] for path in there}
 
 
 class _GivenFiles(Struct, eq=False):
