@@ -155,7 +155,8 @@ def _docstring(function: Any) -> str:
     """Return the docstring of a function from its source: PYTHONOPTIMIZE=2 takes it away."""
     import ast
 
-    return ast.get_docstring(ast.parse(inspect.getsource(function)).body[0]) or ""  # type: ignore[arg-type]
+    parsed = ast.walk(ast.parse(inspect.getsource(function)))
+    return ast.get_docstring(next(each for each in parsed if isinstance(each, ast.FunctionDef))) or ""
 
 
 def _sections(docstring: str) -> tuple[str, dict[str, list[str]]]:

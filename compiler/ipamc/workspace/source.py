@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -49,11 +50,11 @@ class Disk(Struct, frozen=True):
     assume: Version | None = None  # the known minor to assume for a newer Cilium
     spaces: Mapping[str, Sequence[str]] = {}
     """The folders of address spaces by parent, where `fleet` looked for them."""
-    new: frozenset[str] = frozenset()  # folders of which HEAD is known to have no lock and no Cluster
+    absent: frozenset[str] = frozenset()  # paths of missing locks and Clusters that HEAD has not, either
 
     def only(self, folder: str) -> Disk:
         """Return the disk for a task of one cluster: the tasks of a fleet together are not its square."""
-        return replace(self, folders=(), new=self.new & {folder})
+        return replace(self, folders=(), absent=self.absent & _started(folder))
 
     def has(self, folder: str) -> bool:
         """Return whether the folder exists."""
@@ -69,7 +70,7 @@ class Disk(Struct, frozen=True):
         from ipamc.pipeline import Inputs
 
         sources, refused = read_sources(folder)
-        if folder not in self.new:
+        if f"{folder}/cluster.yaml" not in self.absent:
             refused = [*refused, *_lost_cluster(folder, sources)]
         if refused:
             raise Refused(tuple(refused))
@@ -97,7 +98,7 @@ class Disk(Struct, frozen=True):
             lock_path=lock.path,
             lock=lock.text,
             rendered=is_rendered,
-            lost=lock.text is None and folder not in self.new and _is_deleted(folder, disk.LOCK),
+            lost=lock.text is None and self._lost_lock(folder),
             published=published,
             spaces=own_index(folder) if own else indexes_beside(folder, self.spaces),
             surveyed=surveyed,
@@ -105,6 +106,9 @@ class Disk(Struct, frozen=True):
             templates=disk.assets("templates"),
             assume=self.assume,
         )
+
+    def _lost_lock(self, folder: str) -> bool:
+        return f"{folder}/{disk.LOCK}" not in self.absent and _is_deleted(folder, disk.LOCK)
 
     def changed(self, inputs: Inputs) -> str:
         """Return a file other than the lock that has changed since it was read; "" if none has.
@@ -153,25 +157,27 @@ class Disk(Struct, frozen=True):
 def fleet(folders: Sequence[str], assume: Version | None = None) -> Disk:
     """Return the disk with clusters, and what each of them asks of all folders, or of git: looked up once."""
     spaces = {parent: spaces_in(parent) for parent in set(map(parent_of, folders))}
-    names = (disk.LOCK, "cluster.yaml")
-    missing = [each for each in folders if not all(Path(each, name).exists() for name in names)]
-    new = frozenset[str]()
+    missing = [path for each in folders for path in _started(each) if not os.path.lexists(path)]
+    absent = frozenset[str]()
     with suppress(EnvironmentFailure, OSError):  # it is reported with each cluster
-        new = _never_committed(missing, names) if len(missing) > 1 else new
-    return Disk(tuple(folders), assume=assume, spaces=spaces, new=new)
+        absent = _never_committed(missing) if len(folders) > 1 and missing else absent
+    return Disk(tuple(folders), assume=assume, spaces=spaces, absent=absent)
 
 
-def _never_committed(folders: Sequence[str], names: Sequence[str]) -> frozenset[str]:
-    """Return those folders of one repository of which the last commit has none of these files."""
+def _started(folder: str) -> frozenset[str]:
+    return frozenset({f"{folder}/{disk.LOCK}", f"{folder}/cluster.yaml"})
+
+
+def _never_committed(paths: Sequence[str]) -> frozenset[str]:
+    """Return those files of clusters in one repository that the last commit does not have."""
     from ipamc.workspace import git, git_tree
 
-    top = top_of(folders[0])
+    top = top_of(parent_of(paths[0]))
     head = git.commit(top, "HEAD") if top else None
     if top is None or head is None:
-        return frozenset(folders)
-    paths = {(PurePosixPath(below(top, each)) / name).as_posix(): each for each in folders for name in names}
-    there = git_tree.entries(top, head, list(paths))
-    return frozenset(folders) - {paths[path] for path in there}
+        return frozenset(paths)
+    within = {(PurePosixPath(below(top, parent_of(each))) / name_of(each)).as_posix(): each for each in paths}
+    return frozenset(paths) - {within[path] for path in git_tree.entries(top, head, list(within))}
 
 
 class _GivenFiles(Struct, eq=False):
