@@ -37,7 +37,7 @@ class _Helped(click.Command):
     exits: Sequence[str]
 
     def __init__(self, *, help: str | None = None, **kwargs: Any) -> None:
-        super().__init__(help=help or _docstring(kwargs["callback"]), **kwargs)
+        super().__init__(help=help or _docstring(kwargs.get("callback")), **kwargs)
 
     def format_epilog(self, _: click.Context, formatter: click.HelpFormatter) -> None:
         """Write examples and exit codes."""
@@ -155,6 +155,8 @@ def _docstring(function: Any) -> str:
     """Return the docstring of a function from its source: PYTHONOPTIMIZE=2 takes it away."""
     import ast
 
+    if function is None:
+        return ""
     parsed = ast.walk(ast.parse(inspect.getsource(function)))
     return ast.get_docstring(next(each for each in parsed if isinstance(each, ast.FunctionDef))) or ""
 
