@@ -5,17 +5,24 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
+from unittest import mock
 
 import pytest
 
 from ipamc.model.diagnostics import Diagnostic, Refused
 from ipamc.pipeline import Inputs, compile_cluster
 from ipamc.report.findings import NAMES, report
+from ipamc.workspace import git_run
 from ipamc.workspace.disk import assets
+from ipamc.workspace.spaces import of_space
 from tests.support import benchmarks
 from tests.support.calls import counted
+from tests.support.in_process import ipamc
 
 PARTS = 64
 FREE = 20_000
@@ -80,3 +87,47 @@ def test_the_work_of_a_report_grows_as_its_findings_do(name: str, style: str) ->
     found = findings(SHAPES[name](4 * PARTS))
     assert len(found) > 3 * PARTS
     assert grows_no_faster(lambda parts: report(found[:parts], style))
+
+
+@pytest.mark.parametrize("verb", ["compile", "plan", "test", "show", "which 10.0.0.1", "why a", "report"])
+@pytest.mark.parametrize("new", [True, False])
+def test_the_work_of_a_fleet_grows_as_its_folders_do(tmp_path: Path, verb: str, *, new: bool) -> None:
+    """Folders with a file of one byte, in HEAD or not: none looks at all others, and none asks git."""
+    environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull}
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    for words in (("init", "-q"), (*identity, "commit", "-q", "--allow-empty", "-m", "first")):
+        subprocess.run(["git", *words], cwd=tmp_path, env=environment, check=True)
+
+    def work(folders: int) -> None:
+        for number in range(folders):
+            (tmp_path / f"clusters/c{number}").mkdir(parents=True, exist_ok=True)
+            (tmp_path / f"clusters/c{number}/a.yaml").write_text("#")
+        ipamc(*verb.split(), *(["--jobs", "1"] if verb in {"compile", "plan", "test"} else []),
+              cwd=tmp_path, environment=environment)  # fmt: skip
+
+    work(PARTS)
+    for more in [] if new else [["add", "."], [*identity, "commit", "-q", "-m", "second"]]:
+        subprocess.run(["git", *more], cwd=tmp_path, env=environment, check=True)
+    with mock.patch.object(git_run, "_start", wraps=git_run._start) as asked:  # noqa: SLF001 - each process
+        work(PARTS)
+    assert len(asked.mock_calls) < PARTS / 4
+    assert grows_no_faster(work)
+
+
+def test_a_kind_is_looked_for_in_a_document_and_not_in_the_rest_of_its_line() -> None:
+    """An inventory on one line, as `jq -c` writes it, has thousands of kinds: 4 MB take milliseconds."""
+    line = b'{"kind":"NodeInventory","nodes":[' + b",".join([b'{"kind":"Node","name":"a"}'] * 160_000) + b"]}"
+    assert not of_space(None, {"nodes.json": line})
+    for text in (
+        b"kind: AddressSpace",
+        b'{"kind": "AddressSpace"}',
+        b"kind: &a 'AddressSpace'",
+        b"'kind' : AddressSpace",
+    ):
+        assert of_space(None, {"space.yaml": text})
+    for text in (
+        b"kind: Cluster # AddressSpace",
+        b"kind: Cluster\nname: AddressSpace",
+        b'{"kind":"Node","name":"AddressSpace"}',
+    ):
+        assert not of_space(None, {"cluster.yaml": text})

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -240,9 +241,7 @@ def test_a_gzip_that_is_damaged(home: Home, monkeypatch: pytest.MonkeyPatch) -> 
     for data, said in {
         packed[: len(packed) // 2]: "dump.json.gz is a gzip that was cut off: make it again",
         packed[:20] + b"xxxx" + packed[24:]: "dump.json.gz is a damaged gzip",
-        gzip.compress(
-            b" " * (4 << 20)
-        ): "dump.json.gz has more than 1,048,576 bytes: make a dump of fewer kinds",
+        gzip.compress(b" " * (4 << 20)): "dump.json.gz unpacks to more than 1,048,576 bytes",
     }.items():
         (home.folder / "dump.json.gz").write_bytes(data)
         assert said in home.run("import", "lab", "dump.json.gz", code=1)
@@ -303,6 +302,30 @@ def test_a_bomb_in_a_zip(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ipamc.workspace.dump.LARGEST_DUMP", 1 << 20)
     home.zip("bomb.zip", {"nodes.yaml": "kind: Node\n" + " " * (2 << 20)})
     assert "unpacks to more than 1,048,576 bytes" in home.run("import", "lab", "bomb.zip", code=1)
+
+
+@pytest.mark.parametrize("kind", ["zip", "gz"])
+def test_a_bomb_is_refused_before_it_takes_memory(home: Home, kind: str) -> None:
+    """400 KB that unpack to 400 MB of blanks: a zip announces its sizes, those of a gzip are counted."""
+    path, blanks = home.folder / f"bomb.{kind}", b" " * (100 << 20)
+    archive = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) if kind == "zip" else None
+    with (
+        archive or nullcontext(),
+        archive.open("a.json", "w") if archive else gzip.open(path, "wb", 1) as file,
+    ):
+        file.write(b'{"kind": "Node"')
+        for _ in range(4):
+            file.write(blanks)
+    command = "import resource, runpy; resource.setrlimit(resource.RLIMIT_AS, (400 << 20,) * 2); runpy.run_module('ipamc', None, '__main__', True)"
+    done = subprocess.run(
+        [sys.executable, "-c", command, "import", "lab", path.name],
+        cwd=home.folder,
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert "unpacks to more than " in done.stderr
+    assert done.returncode == 1
 
 
 def test_a_zip_that_lies_about_its_sizes(home: Home) -> None:

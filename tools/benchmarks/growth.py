@@ -2,6 +2,8 @@
 
     python tools/benchmarks/growth.py [NAME ...]      default: all shapes; NAME is a part of a shape's name
 
+After them come whole repositories (`verbs.py`), with n and 2n parts, for every verb that reads them.
+
 A shape is a function from n to the files of a cluster, by path below its folder; `shapes()` of each module in
 `tools/benchmarks/shapes/` returns shapes by name. A Cluster is added where a shape has no `cluster.yaml`. Every
 measurement is a cold process of `ipamc compile --check`, refused or not, that writes a report in each format.
@@ -18,11 +20,13 @@ import contextlib
 import importlib
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from inputs import CLUSTER
 from measure import IPAMC, Cost, least, run
+from verbs import CASES, Case
+from verbs import measure as measure_verbs
 
 Files = Mapping[str, str | bytes]
 Shape = Callable[[int], Files]
@@ -108,6 +112,22 @@ def weigh(shape: Shape, start: Cost) -> tuple[float, Cost]:
     return max(once.memory - SLACK, 0) / size(files), once
 
 
+def double(name: str, case: Case, wanted: Sequence[str]) -> Iterator[str]:
+    """Print what each verb costs for n and 2n parts of a repository; yield the names of those that fail."""
+    if wanted and not any(part in name for part in wanted):
+        return
+    for verb, (start, before, after) in measure_verbs(case, RUNS).items():
+        small, large = less(before, start).seconds, less(after, start).seconds
+        slow = large - FREE > 2 * LIMIT * small
+        bad = [
+            word for word, true in (("SLOW", slow), (f"EXIT {after.code}", after.code not in {0, 1})) if true
+        ]
+        figures = f"{case.parts:>9,} {'':>6} {small:>6.2f} {'':>7} {large:>6.2f} {large / small / 2:>6.2f}"
+        print(f"{f'{name}, {verb}':<46} {figures} {' '.join(bad)}", flush=True)
+        if bad:
+            yield f"{name}, {verb}"
+
+
 def main() -> None:
     wanted = sys.argv[1:]
     start = cost(EMPTY, 2 * RUNS)
@@ -129,6 +149,7 @@ def main() -> None:
         figures = f"{size(small) / 1e6:>6.2f} {before.seconds:>6.2f} {size(large) / 1e6:>7.2f} {after.seconds:>6.2f}"
         more = f"{growth:>6.2f} {heavy.seconds:>8.2f} {weight:>6.0f}"
         print(f"{name:<46} {parts:>9,} {figures} {more} {' '.join(bad)}", flush=True)
+    failed += [each for name, case in CASES.items() for each in double(name, case, wanted)]
     if failed:
         sys.exit(f"{len(failed)} shapes cost more than they weigh: {', '.join(failed)}")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from functools import cache
+from ipaddress import ip_network
 from typing import Any
 
 from kubectl import Shared
@@ -109,7 +110,7 @@ def node(number: int, zones: int) -> Object:
 
 
 def cilium_node(number: int, block: str) -> Object:
-    """Return the CiliumNode of a node whose block is a /24."""
+    """Return the CiliumNode of a node with a block."""
     name = name_of(number)
     owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid_of(number)}
     return {
@@ -122,7 +123,7 @@ def cilium_node(number: int, block: str) -> Object:
             "uid": f"c{uid_of(number)[1:]}",
         },
         "spec": {
-            "addresses": [{"ip": block.replace(".0/24", ".17"), "type": "CiliumInternalIP"}],
+            "addresses": [{"ip": str(ip_network(block)[1]), "type": "CiliumInternalIP"}],
             "ipam": {"podCIDRs": [block]},
         },
         "status": {"ipam": {"operator-status": {}}},

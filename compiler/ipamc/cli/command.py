@@ -36,6 +36,9 @@ class _Helped(click.Command):
     examples: Sequence[tuple[str, str]]
     exits: Sequence[str]
 
+    def __init__(self, *, help: str | None = None, **kwargs: Any) -> None:
+        super().__init__(help=help or _docstring(kwargs.get("callback")), **kwargs)
+
     def format_epilog(self, _: click.Context, formatter: click.HelpFormatter) -> None:
         """Write examples and exit codes."""
         with formatter.section("Examples"):
@@ -61,8 +64,10 @@ class Verb(_Helped):
     KeyError for the help of an option that the command does not have.
     """
 
-    def __init__(self, *, help: str = "", former: Mapping[str, str] | None = None, **kwargs: Any) -> None:
-        text, sections = _sections(help)
+    def __init__(
+        self, *, help: str | None = None, former: Mapping[str, str] | None = None, **kwargs: Any
+    ) -> None:
+        text, sections = _sections(help or _docstring(kwargs["callback"]))
         super().__init__(help=text, **kwargs)
         options = {name: param for param in self.params for name in param.opts}
         for line in sections["Options"]:
@@ -144,6 +149,16 @@ class Lazy(_Helped, click.Group):
         """Write the commands, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(self.lines.items()))
+
+
+def _docstring(function: Any) -> str:
+    """Return the docstring of a function from its source: PYTHONOPTIMIZE=2 takes it away."""
+    import ast
+
+    if function is None:
+        return ""
+    parsed = ast.walk(ast.parse(inspect.getsource(function)))
+    return ast.get_docstring(next(each for each in parsed if isinstance(each, ast.FunctionDef))) or ""
 
 
 def _sections(docstring: str) -> tuple[str, dict[str, list[str]]]:

@@ -111,7 +111,7 @@ def clusters_of(clusters: tuple[str, ...], listed: str | None) -> tuple[str, ...
     from ipamc.workspace.disk import read_argument
     from ipamc.workspace.failure import EnvironmentFailure
 
-    found = tuple(line for line in read_argument(listed).split("\n") if line)
+    found = tuple(line for line in map(str.strip, read_argument(listed).split("\n")) if line)
     if not found:
         raise EnvironmentFailure(f"{listed} names no cluster: write a folder or a name on each line")
     return found
@@ -127,15 +127,10 @@ def source_of(clusters: Sequence[str], at: str | None, assume: Minor | None) -> 
     Arguments are named as the options. Prints the commit of a date, and the clusters that the commit lacks.
     """
     if at is None:
-        from ipamc.workspace.clusters import find, parent_of
-        from ipamc.workspace.source import Disk
-        from ipamc.workspace.spaces import spaces_in
+        from ipamc.workspace.clusters import find
+        from ipamc.workspace.source import fleet
 
-        folders = tuple(find(clusters))
-        parents = {*map(parent_of, folders)}
-        # A fleet looks for spaces once: with each cluster it would look at all folders.
-        spaces = spaces_in(*parents) if len(folders) > 1 and len(parents) == 1 else None
-        return Disk(folders, assume=assume, spaces=spaces)
+        return fleet(find(clusters), assume)
     from msgspec.structs import replace
 
     from ipamc.cli.terminal import say

@@ -27,6 +27,7 @@ from ipamc.workspace import disk
 from ipamc.workspace.clusters import clusters_folder, find, folder_of, name_of
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.safe_read import refuse_links
+from ipamc.workspace.source import Commit, Disk, fleet
 
 if TYPE_CHECKING:
     from ipamc.review.diff.plan_report import ClusterReport, PlanReport
@@ -50,6 +51,7 @@ class PlanRun(Struct, frozen=True, kw_only=True):
     mapped: bool = False  # the result has a map of the cluster, too
     allow: frozenset[str] = frozenset()  # the gates that labels open
     hiding: Mapping[str, str] = {}  # files that hide others, and how
+    disk: Disk = Disk()  # that of `fleet`, if there are more
     filters: bool = False  # what changes of routers' filters is shown in any case
 
 
@@ -141,11 +143,11 @@ def command(  # noqa: PLR0913 - an argument for each option
     from ipamc.review.diff.plan_report import PlanReport, PlanStatus, refusals
     from ipamc.workspace.environment import today
     from ipamc.workspace.hiding import about, hiding
-    from ipamc.workspace.source import Commit
     from ipamc.workspace.workers import run_all
 
     clusters = options.clusters_of(clusters, listed)
     folders, before = _clusters(clusters, base)
+    known = fleet(folders)
     base, day = base or "", today()
     reports: list[ClusterReport] = []
     gone = tuple(map(name_of, before.deleted)) if Gate.DELETE_CLUSTER in allow else ()
@@ -156,12 +158,13 @@ def command(  # noqa: PLR0913 - an argument for each option
             folder=folder,
             today=day,
             revision=base,
-            source=before.source,
+            source=at if isinstance(at, Commit) else known.only(folder),
             was=before.renamed.get(folder, ""),
             gone=gone,
             assume=assume,
             allow=allow,
             hiding={path: hides[path] for path in about(top, folder, hides)},
+            disk=known.only(folder),
             filters=filters,
             mapped=not MAPPED.isdisjoint({output, *(name for name, _ in files)}),
         )
@@ -203,7 +206,6 @@ def command(  # noqa: PLR0913 - an argument for each option
 
 def _clusters(given: tuple[str, ...], base: str | None) -> tuple[list[str], Base]:
     from ipamc.workspace.plan_base import Base, find_base
-    from ipamc.workspace.source import Disk
 
     if base is None:
         return find(given), Base(source=Disk())
@@ -263,10 +265,10 @@ def _run(task: PlanRun) -> ClusterReport:
         shards_grown,
     )
     from ipamc.workspace.plan_base import cluster_base, taken_over, way_back
-    from ipamc.workspace.source import Disk
 
     name, was = name_of(task.folder), task.was or task.folder
-    inputs = replace(Disk(assume=task.assume).inputs(task.folder), today=task.today)
+    read = replace(task.disk, assume=task.assume).inputs(task.folder)
+    inputs = replace(read, today=task.today)
     compilation = compile_cluster(inputs)
     phase("reading the base")
     before = cluster_base(task.source, was, inputs, compilation)

@@ -23,11 +23,11 @@ from ipamc.model.lock import Consent, State
 from ipamc.model.wording import typed
 from ipamc.report.findings import Failure
 from ipamc.workspace import disk, output
-from ipamc.workspace.clusters import name_of, parent_of
+from ipamc.workspace.clusters import name_of
 from ipamc.workspace.locked_folder import LockedFolder, lock_folder
 from ipamc.workspace.output import Changes
-from ipamc.workspace.source import Disk, committed_lock
-from ipamc.workspace.spaces import is_space, spaces_in, write_indexes
+from ipamc.workspace.source import Disk, committed_lock, fleet
+from ipamc.workspace.spaces import is_space, write_indexes
 from ipamc.workspace.workers import run_all
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class ClusterRun(Struct, frozen=True, kw_only=True):
     check: bool = False  # write nothing
     onto: str = ""  # a revision whose lock is merged in first
     assume: Version | None = None  # the known minor to assume for a newer Cilium
-    spaces: tuple[str, ...] | None = None  # the folders of address spaces beside it, if known
+    disk: Disk = Disk()  # that of `fleet`, if there are more
     dumped: frozenset[str] = frozenset()  # see `Inputs.dumped`
 
 
@@ -91,7 +91,7 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
     from ipamc.model.plan import StaleReason
     from ipamc.pipeline import compile_cluster, load_folder
 
-    read = Disk(assume=task.assume, spaces=task.spaces).inputs(task.folder)
+    read = replace(task.disk, assume=task.assume).inputs(task.folder)
     inputs = replace(read, today=task.today, consent=task.consent, locked=task.locked, dumped=task.dumped)
     merged = None
     if task.onto:
@@ -218,8 +218,8 @@ def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outc
         done |= {found.folder: found for found in compile_all(rest, processes)}
         return [done[task.folder] for task in tasks]
     folders = [task.folder for task in tasks]
-    known = {parent: spaces_in(parent) for parent in set(map(parent_of, folders))}
-    tasks = [replace(task, spaces=known[parent_of(task.folder)]) for task in tasks]
+    known = fleet(folders)
+    tasks = [replace(task, disk=known.only(task.folder)) for task in tasks]
     with progress(compiling(folders)):
         found = run_all(tasks, processes, run, failed, prepare)
     if tasks and not tasks[0].check:

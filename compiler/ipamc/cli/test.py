@@ -17,6 +17,7 @@ from ipamc.cli.terminal import colour, progress, show, show_record
 from ipamc.model.diagnostics import Located, Refused, Severity, count
 from ipamc.report.findings import Checked, Failure, with_spans
 from ipamc.workspace.clusters import find, name_of
+from ipamc.workspace.source import fleet
 from ipamc.workspace.workers import run_all
 
 
@@ -67,8 +68,11 @@ def command(
     from ipamc.workspace.environment import today
 
     folders, day = find(clusters), today()
+    known = fleet(folders)
     with progress(compiling(folders)):
-        tasks = [ClusterRun(folder=folder, today=day, assume=assume) for folder in folders]
+        tasks = [
+            ClusterRun(folder=folder, today=day, assume=assume, disk=known.only(folder)) for folder in folders
+        ]
         done = run_all(tasks, jobs, run, failed, prepare)
     if not clusters:
         done = with_idle(done)
@@ -99,11 +103,11 @@ def run(task: ClusterRun) -> Outcome:
     """Test one cluster. A refusal is a result, too; `failed` makes a result of other exceptions."""
     from ipamc.assertions.run import TestStatus
     from ipamc.pipeline import run_tests_only
-    from ipamc.workspace.source import Disk
 
     name = name_of(task.folder)
     try:
-        made = run_tests_only(replace(Disk(assume=task.assume).inputs(task.folder), today=task.today))
+        read = replace(task.disk, assume=task.assume).inputs(task.folder)
+        made = run_tests_only(replace(read, today=task.today))
     except Refused as refused:
         return Outcome(folder=task.folder, findings=tuple(map(with_spans, refused.diagnostics)))
     checked: list[Checked] = []

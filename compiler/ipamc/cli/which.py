@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -139,7 +140,8 @@ class _Search(Struct):
         """Yield what the inputs say of a block that overlaps no line of a lock."""
         from ipamc.workspace.spaces import members_without
 
-        silent = members_without(self.source.folders, self.source.spaces or (), block)
+        spaces = chain.from_iterable(self.source.spaces.values())
+        silent = members_without(self.source.folders, spaces, block)
         for folder in self.source.folders:
             with self.problems.of(folder):
                 if folder not in silent:

@@ -130,9 +130,10 @@ def _groups(ranked: Sequence[_ClusterCidr], dump: Dump) -> list[list[_ClusterCid
     for one in ranked:
         alone = one.name if one.terminating else ""
         by_ranges.setdefault((alone, *sorted(one.ranges.items())), []).append(one)
-    groups, before = list(by_ranges.values()), _candidates(ranked, dump)
+    groups = list(by_ranges.values())
+    before = _candidates(ranked, dump) if len(groups) < len(ranked) else []
     rank = {one.name: place for place, one in enumerate(ranked)}
-    while True:
+    while len(groups) < len(ranked):
         # A pool has one place in the order: that of its first ClusterCIDR, or of its last.
         for member in (0, -1):
             groups.sort(key=lambda group: rank[group[member].name])
@@ -144,13 +145,23 @@ def _groups(ranked: Sequence[_ClusterCidr], dump: Dump) -> list[list[_ClusterCid
         wrong = [group for group in several if apart & {one.name for one in group}] or several
         groups = [group for group in groups if group not in wrong]
         groups += [[one] for group in wrong for one in group]
+    return sorted(groups, key=lambda group: rank[group[0].name])
 
 
 def _candidates(order: Sequence[_ClusterCidr], dump: Dump) -> list[str]:
-    """Return the first ClusterCIDR of each node; "" for none."""
+    """Return the first ClusterCIDR of each group of nodes that selectors may tell apart; "" for none."""
     active = [one for one in order if not one.terminating]
     index = SelectorIndex([one.selector for one in active])
-    numbers = (index.first(node.labels, node.name) for node in dump.nodes)
+    keys = frozenset().union(*(one.selector.keys for one in active))
+    names = frozenset().union(*(one.selector.names for one in active))
+    alike = {
+        (
+            node.name in names and node.name,
+            frozenset(item for item in node.labels.items() if item[0] in keys),
+        ): node
+        for node in dump.nodes
+    }
+    numbers = (index.first(node.labels, node.name) for node in alike.values())
     return ["" if number is None else active[number].name for number in numbers]
 
 

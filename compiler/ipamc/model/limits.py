@@ -28,6 +28,10 @@ LARGEST_ITEM = 1 << 30
 """Bytes of an item, and of a dump not as of `kubectl -o json`: chosen, it is in memory as a whole."""
 MOST_OBJECTS_OF_DUMP = 2_000_000  # as many pods as the largest accepted dump has
 DEEPEST_LISTS = 8  # the most nested lists: chosen, as each level is decoded again; kubectl prints one
+UNPACKED_SMALL = 64 << 20  # bytes that a zip or gzip of any size unpacks to: chosen, any machine has them
+UNPACKED_RATIO = 100
+"""The most bytes that each byte of a larger zip or gzip unpacks to: measured, nodes of a label each have 60,
+kubectl's have 8 to 26, blanks 1,000."""
 ZIP_FILES = 100_000  # of a zip with a dump: measured, zipfile keeps some 300 bytes of each, 30 MB of all
 ZIP_HEAD = 1 << 20
 """Bytes of a file of a zip in which its kind is looked for: chosen, kubectl prints it early."""

@@ -95,7 +95,7 @@ def _nodes(entries: Iterable[_Entry], log: Log) -> Hosts:
 
 def _ini(path: str, text: str) -> Iterator[_Entry]:
     group, part = "ungrouped", "hosts"
-    for number, source in enumerate(text.split("\n"), 1):
+    for number, source in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
         line, at = source.strip(), Span(path, number, 1, len(source) + 1, source)
         if not line or line[0] in "#;":
             continue

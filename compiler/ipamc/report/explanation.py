@@ -33,11 +33,13 @@ def text(node: ExplainedNode, lock: str, find: Find) -> str:
         without = "no label that a selector tests" if node.pools else "its CiliumNode"
         rows += [_row(words.unit, labels or without), _row("", _line(find(node.at)))]
     passed_over = [pool for pool in node.pools if pool.verdict is PoolRole.PASSED_OVER]
-    left_out = passed_over[REJECTED_SHOWN:]
+    first = passed_over[:REJECTED_SHOWN]
     for pool in node.pools:
-        rows += _pool(pool, words.selector, find) if pool not in left_out else ()
-    if left_out:
-        rows.append(_row("passed over", f"{count(len(left_out), 'more pool')}, all in --output json"))
+        shown = pool.verdict is not PoolRole.PASSED_OVER or pool in first
+        rows += _pool(pool, words.selector, find) if shown else ()
+    if len(passed_over) > len(first):
+        more = count(len(passed_over) - len(first), "more pool")
+        rows.append(_row("passed over", f"{more}, all in --output json"))
     for block in node.blocks:
         rows += _block(block, lock, find)
     return "\n".join(rows) + "\n"

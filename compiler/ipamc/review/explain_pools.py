@@ -62,6 +62,7 @@ class _Pools:
         self.cluster, self.want, self.placement, self.today = cluster, want, placement, today
         self.stand_ins: dict[str, list[str]] = defaultdict(list)
         """The serving pools that a pool may stand in for."""
+        self.given = set[int]()  # the families of the candidates explained so far
         self.passed = dict(self._passed())
 
     def explained(self) -> Iterator[ExplainedPool]:
@@ -71,6 +72,7 @@ class _Pools:
             verdict, why = self._of_offer(index)
             yield self._explained(offer, verdict, why)
             done.add(offer.pool.name)
+            self.given |= offer.sizes.keys()
             if self.cluster.mode.one_block and verdict in {PoolRole.FIRST, PoolRole.SERVES}:
                 for other in offer.instead:
                     self.stand_ins[other.pool.name].append(offer.pool.name)
@@ -115,8 +117,7 @@ class _Pools:
             order = f"{first.pool.name} {pins}"
         if not self.cluster.mode.one_block:
             return PoolRole.SERVES, f"every candidate does; {order}"
-        before = {family for other in offers[:index] for family in other.sizes}
-        own = [family for family in self.cluster.families if family in offer.sizes and family not in before]
+        own = [each for each in self.cluster.families if each in offer.sizes and each not in self.given]
         if own:
             return PoolRole.SERVES, f"gives {ip(own)}, which earlier candidates do not have; {order}"
         if others := self.stand_ins[offer.pool.name]:

@@ -25,7 +25,16 @@ import msgspec
 
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump
-from ipamc.model.limits import LARGEST_DUMP, LARGEST_ROUTES, LARGEST_TABLE, PAGE_OBJECTS, ZIP_FILES, ZIP_HEAD
+from ipamc.model.limits import (
+    LARGEST_DUMP,
+    LARGEST_ROUTES,
+    LARGEST_TABLE,
+    PAGE_OBJECTS,
+    UNPACKED_RATIO,
+    UNPACKED_SMALL,
+    ZIP_FILES,
+    ZIP_HEAD,
+)
 from ipamc.model.progress import reached, reading
 from ipamc.read.dump import shapes
 from ipamc.read.dump.addresses import OF_OTHERS
@@ -183,7 +192,7 @@ def _pieces(path: str, file: IO[bytes]) -> Iterator[bytes]:
     if (first := next(pieces, b"")).startswith(_ZIP):
         raise EnvironmentFailure(f"{path} is a zip, which is read from a file alone: give its name")
     whole = chain((first,), pieces)
-    return _within(path, _unpacked(path, whole)) if first.startswith(_GZIP) else whole
+    return _unpacked(path, whole) if first.startswith(_GZIP) else whole
 
 
 def _read(file: IO[bytes]) -> Iterator[bytes]:
@@ -209,18 +218,29 @@ def _unpacked(path: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
     Raises EnvironmentFailure if it is damaged or cut off.
     """
     engine = zlib.decompressobj(wbits=31)
+    read = unpacked = 0
     try:
         for piece in pieces:
             packed = piece
+            read += len(piece)
             while packed:
                 if engine.eof:
                     engine = zlib.decompressobj(wbits=31)
-                yield engine.decompress(packed, _CHUNK)
+                chunk = engine.decompress(packed, _CHUNK)
+                _refuse_bomb(path, unpacked := unpacked + len(chunk), read)
+                yield chunk
                 packed = engine.unused_data.lstrip(b"\0") if engine.eof else engine.unconsumed_tail
     except zlib.error as problem:
         raise EnvironmentFailure(f"{path} is a damaged gzip: {problem}") from None
     if not engine.eof:
         raise EnvironmentFailure(f"{path} is a gzip that was cut off: make it again")
+
+
+def _refuse_bomb(path: str, unpacked: int, packed: int) -> None:
+    """Raise EnvironmentFailure for a size, announced or counted, that no dump unpacks to."""
+    most = min(LARGEST_DUMP, max(UNPACKED_SMALL, UNPACKED_RATIO * packed))
+    if unpacked > most:
+        raise EnvironmentFailure(f"{path} unpacks to more than {most:,} bytes: name files of it, unpacked")
 
 
 def _of_zip(path: str, file: IO[bytes]) -> Iterator[Source]:
@@ -242,10 +262,7 @@ def _of_zip(path: str, file: IO[bytes]) -> Iterator[Source]:
                 if member.is_dir() or not member.filename.endswith((".yaml", ".yml", ".json")):
                     continue
                 total += member.file_size
-                if total > LARGEST_DUMP:
-                    raise EnvironmentFailure(
-                        f"{path} unpacks to more than {LARGEST_DUMP:,} bytes: name files of it instead"
-                    )
+                _refuse_bomb(path, total, os.fstat(file.fileno()).st_size)
                 with archive.open(member) as opened:
                     start = opened.read(ZIP_HEAD)
                     named = _NAMED(PurePosixPath(member.filename).name)

@@ -85,13 +85,19 @@ def blobs(folder: str, commit: str, paths: Sequence[str]) -> dict[str, bytes]:
     """
     found: dict[str, bytes] = {}
     with reader(folder) as read:
-        for start in range(0, len(paths), PATHS_IN_COMMAND):
-            for path, entry in listed(folder, commit, paths[start : start + PATHS_IN_COMMAND]).items():
-                shown = f"{commit[:12]}:{path}"
-                if entry.sort != FILE:
-                    raise EnvironmentFailure(_no_file(shown, entry.sort))
-                found[path] = read(entry.blob, LARGEST_FILE, shown)
+        for path, entry in entries(folder, commit, paths).items():
+            shown = f"{commit[:12]}:{path}"
+            if entry.sort != FILE:
+                raise EnvironmentFailure(_no_file(shown, entry.sort))
+            found[path] = read(entry.blob, LARGEST_FILE, shown)
     return found
+
+
+def entries(folder: str, commit: str, paths: Sequence[str]) -> dict[str, TreeEntry]:
+    """Return the entries of a commit at these paths. One process for PATHS_IN_COMMAND of them."""
+    starts = range(0, len(paths), PATHS_IN_COMMAND)
+    chunks = [listed(folder, commit, paths[start : start + PATHS_IN_COMMAND]) for start in starts]
+    return {path: entry for chunk in chunks for path, entry in chunk.items()}
 
 
 def staged(folder: str, stage: int, path: str) -> bytes | None:

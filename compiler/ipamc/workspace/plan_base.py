@@ -67,14 +67,15 @@ def find_base(revision: str, folders: list[str], deleted: list[str] | None) -> B
     locks = {folder: parse(file.text, file.path)[0] for folder, file in files if file.text is not None}
     new = [folder for folder in folders if name_of(folder) not in there] if locks else []
     renamed: dict[str, str] = {}
+    free = {old: _lines(lock) for old, lock in locks.items()} if new else {}
     for folder in new:
         text = None
         with suppress(EnvironmentFailure, OSError):  # it cannot be read: the cluster's own plan reports that
             text = disk.read_lock(folder)
         lines = _lines(parse(text, "")[0] if text else None)
-        free = ((old, _lines(lock)) for old, lock in locks.items() if old not in renamed.values())
-        if old := max(((len(was), old) for old, was in free if was and was <= lines), default=None):
+        if old := max(((len(was), old) for old, was in free.items() if was and was <= lines), default=None):
             renamed[folder] = old[1]
+            del free[old[1]]
     wanted = locks.keys() if deleted is None else locks.keys() & set(deleted)
     left = sorted(wanted - set(renamed.values()))
     return Base(source=source, deleted={folder: locks[folder] for folder in left}, renamed=renamed)

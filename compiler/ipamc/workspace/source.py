@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -46,7 +48,13 @@ class Disk(Struct, frozen=True):
     folders: tuple[str, ...] = ()
     """As the user would type them, in order of name; for a commit, only those that it has."""
     assume: Version | None = None  # the known minor to assume for a newer Cilium
-    spaces: tuple[str, ...] | None = None  # the folders of address spaces beside them, if known
+    spaces: Mapping[str, Sequence[str]] = {}
+    """The folders of address spaces by parent, where `fleet` looked for them."""
+    absent: frozenset[str] = frozenset()  # paths of missing locks and Clusters that HEAD has not, either
+
+    def only(self, folder: str) -> Disk:
+        """Return the disk for a task of one cluster: the tasks of a fleet together are not its square."""
+        return replace(self, folders=(), absent=self.absent & _started(folder))
 
     def has(self, folder: str) -> bool:
         """Return whether the folder exists."""
@@ -62,7 +70,9 @@ class Disk(Struct, frozen=True):
         from ipamc.pipeline import Inputs
 
         sources, refused = read_sources(folder)
-        if refused := refused or [*_lost_cluster(folder, sources)]:  # refused files may have it
+        if not refused and f"{folder}/cluster.yaml" not in self.absent:  # refused files may have it
+            refused = [*_lost_cluster(folder, sources)]
+        if refused:
             raise Refused(tuple(refused))
         shared, not_shared = read_shared_tests(folder) if rendered else ({}, ())
         lock = self.lock(folder)
@@ -88,7 +98,7 @@ class Disk(Struct, frozen=True):
             lock_path=lock.path,
             lock=lock.text,
             rendered=is_rendered,
-            lost=lock.text is None and _is_deleted(folder, disk.LOCK),
+            lost=lock.text is None and self._lost_lock(folder),
             published=published,
             spaces=own_index(folder) if own else indexes_beside(folder, self.spaces),
             surveyed=surveyed,
@@ -96,6 +106,9 @@ class Disk(Struct, frozen=True):
             templates=disk.assets("templates"),
             assume=self.assume,
         )
+
+    def _lost_lock(self, folder: str) -> bool:
+        return f"{folder}/{disk.LOCK}" not in self.absent and _is_deleted(folder, disk.LOCK)
 
     def changed(self, inputs: Inputs) -> str:
         """Return a file other than the lock that has changed since it was read; "" if none has.
@@ -141,6 +154,32 @@ class Disk(Struct, frozen=True):
         return {}
 
 
+def fleet(folders: Sequence[str], assume: Version | None = None) -> Disk:
+    """Return the disk with clusters, and what each of them asks of all folders, or of git: looked up once."""
+    spaces = {parent: spaces_in(parent) for parent in set(map(parent_of, folders))}
+    missing = [path for each in folders for path in _started(each) if not os.path.lexists(path)]
+    absent = frozenset[str]()
+    with suppress(EnvironmentFailure, OSError):  # it is reported with each cluster
+        absent = _never_committed(missing) if len(folders) > 1 and missing else absent
+    return Disk(tuple(folders), assume=assume, spaces=spaces, absent=absent)
+
+
+def _started(folder: str) -> frozenset[str]:
+    return frozenset({f"{folder}/{disk.LOCK}", f"{folder}/cluster.yaml"})
+
+
+def _never_committed(paths: Sequence[str]) -> frozenset[str]:
+    """Return those files of clusters in one repository that the last commit does not have."""
+    from ipamc.workspace import git, git_tree
+
+    top = top_of(parent_of(paths[0]))
+    head = git.commit(top, "HEAD") if top else None
+    if top is None or head is None:
+        return frozenset(paths)
+    within = {(PurePosixPath(below(top, parent_of(each))) / name_of(each)).as_posix(): each for each in paths}
+    return frozenset(paths) - {within[path] for path in git_tree.entries(top, head, list(within))}
+
+
 class _GivenFiles(Struct, eq=False):
     """Files that the caller already has, by path below a cluster's folder, hashable as a key of a cache."""
 
@@ -157,7 +196,7 @@ class Commit(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     """Lines for the user: the commit of a date, and the clusters that it does not have."""
     assume: Version | None = None
-    spaces: tuple[str, ...] = ()  # none: of a commit git reads all files of a folder at once
+    spaces: Mapping[str, Sequence[str]] = {}  # none: of a commit git reads all files of a folder at once
     given: _GivenFiles | None = None
 
     def has(self, folder: str) -> bool:

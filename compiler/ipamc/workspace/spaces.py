@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from ipamc.model.cidr import Block
     from ipamc.read.space_index import IndexLine
 
-_document = re.compile(rb"kind[\"']?\s*:[^#\n]*AddressSpace").search  # matches no comment
+_document = re.compile(rb"kind[\"']?\s*:[^#\n,]{0,99}AddressSpace").search
+"""Matches no comment. It ends soon, because a line may be a whole inventory."""
 
 
 def of_space(lock: bytes | None, sources: Mapping[str, bytes]) -> bool:
@@ -59,11 +60,12 @@ def own_index(folder: str) -> dict[str, bytes]:
     return {} if text is None else {index_path(name_of(folder)): text}  # the folder may be "."
 
 
-def indexes_beside(folder: str, spaces: Sequence[str] | None) -> dict[str, bytes]:
+def indexes_beside(folder: str, spaces: Mapping[str, Sequence[str]]) -> dict[str, bytes]:
     """Read the indexes of address spaces beside a cluster's folder, by path. Raises EnvironmentFailure for a
-    link. `spaces` are the folders with an index, if known: a fleet looks for them once.
+    link. `spaces` are the folders with an index, by parent, where they are known.
     """
-    known = spaces_in(parent_of(folder)) if spaces is None else spaces
+    parent = parent_of(folder)
+    known = spaces[parent] if parent in spaces else spaces_in(parent)
     paths = [index_path(space) for space in known if name_of(space) != name_of(folder)]
     return {path: text for path in paths if (text := safe_read.read(path)) is not None}
 

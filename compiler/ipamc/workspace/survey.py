@@ -63,7 +63,7 @@ def _survey_of(folder: str, spaces: Mapping[str, bytes]) -> ClusterPrefixes | Un
             return Unread(cluster=name, space="", at=refused[0].at, problem=refused[0].message)
         if not may_be_member(sources):
             return None
-        return survey(Disk(spaces=()).inputs(folder, rendered=False), spaces)
+        return survey(Disk(spaces={parent_of(folder): ()}).inputs(folder, rendered=False), spaces)
     except Exception as problem:  # noqa: BLE001 - even a bug must not hide the results of the others
         text = one_line(problem) or f"ipamc failed: {type(problem).__name__}"
         return Unread(cluster=name, space="", at=Span(folder), problem=text)
