@@ -24,9 +24,10 @@ from ipamc.model.wording import typed
 from ipamc.report.findings import Failure
 from ipamc.workspace import disk, output
 from ipamc.workspace.clusters import name_of
+from ipamc.workspace.committed import committed_lock
 from ipamc.workspace.locked_folder import LockedFolder, lock_folder
 from ipamc.workspace.output import Changes
-from ipamc.workspace.source import Disk, committed_lock, fleet
+from ipamc.workspace.source import Disk, fleet
 from ipamc.workspace.spaces import is_space, write_indexes
 from ipamc.workspace.workers import run_all
 

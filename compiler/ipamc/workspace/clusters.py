@@ -49,6 +49,23 @@ def top_of(folder: str) -> str | None:
     return next((str(path) for path in (start, *start.parents) if os.path.lexists(path / ".git")), None)
 
 
+def is_below(top: str, folder: str) -> bool:
+    """Return whether a folder is in a repository; a link counts by its own place, not its target."""
+    return disk.identity(folder).is_relative_to(Path(top).resolve())
+
+
+def below(top: str, folder: str) -> str:
+    """Return a folder's path below the repository's top, "" for the top.
+    Raises EnvironmentFailure elsewhere.
+    """
+    if not is_below(top, folder):
+        raise EnvironmentFailure(
+            f"{folder} is not in the git repository {top}: run ipamc once for each repository"
+        )
+    path = disk.identity(folder).relative_to(Path(top).resolve())
+    return path.as_posix() if path.name else ""
+
+
 def folder_of(name: str) -> str:
     """Return the path of a cluster's folder in `clusters/`, which need not exist."""
     return Path(clusters_folder(), name).as_posix()

@@ -16,10 +16,11 @@ from shlex import quote
 
 from ipamc.model.diagnostics import count
 from ipamc.workspace import disk, git, git_tree, safe_read, tree
+from ipamc.workspace.clusters import below
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.git_run import must
 from ipamc.workspace.inputs import shared_test_paths, source_paths
-from ipamc.workspace.source import below, is_read
+from ipamc.workspace.source import is_read
 
 _IGNORES = re.compile(r"(?:.*/)?\.sourceignore", re.DOTALL).fullmatch
 _OVERRIDES = re.compile(r"(?:.*/)?\.argocd-source(?:-[^/]*)?\.yaml", re.DOTALL).fullmatch

@@ -12,9 +12,9 @@ from ipamc.model.limits import DEEPEST_LOCK_SEARCH, MOST_COMMITS_SEARCHED
 from ipamc.model.lock import Line, State
 from ipamc.report.lock_lines import dropped_lines
 from ipamc.workspace import disk, git
+from ipamc.workspace.clusters import below
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.revision import commit_named
-from ipamc.workspace.source import below
 
 
 class Onto(Struct, frozen=True, kw_only=True):

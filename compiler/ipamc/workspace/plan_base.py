@@ -14,10 +14,10 @@ from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Line, Lock
 from ipamc.read.space_index import Index, load_index
 from ipamc.workspace import disk, git, git_tree, hiding
-from ipamc.workspace.clusters import clusters_folder, folder_of, name_of, parent_of
+from ipamc.workspace.clusters import below, clusters_folder, folder_of, is_below, name_of, parent_of
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.revision import unknown
-from ipamc.workspace.source import Commit, Disk, Source, below, is_below
+from ipamc.workspace.source import Commit, Disk, Source
 from ipamc.workspace.spaces import index_path
 
 if TYPE_CHECKING:

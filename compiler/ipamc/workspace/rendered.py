@@ -28,12 +28,12 @@ from ipamc.read.parts import FLAGS, KUSTOMIZATION, VALUES
 from ipamc.read.rendered import Object, Rendered, identity
 from ipamc.read.syntax.document import Unreadable
 from ipamc.workspace import disk, git, tree
-from ipamc.workspace.clusters import name_of
+from ipamc.workspace.clusters import below, name_of
 from ipamc.workspace.environment import today, utc
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.revision import commit_named, last_change
 from ipamc.workspace.shapes import ConfigMap, Kustomization, Values, checked
-from ipamc.workspace.source import Commit, Disk, below
+from ipamc.workspace.source import Commit, Disk
 
 _SHAPES = {
     PurePosixPath(FLAGS).name: ConfigMap,

@@ -19,10 +19,10 @@ from msgspec.structs import replace
 from ipamc.model.limits import LARGEST_FILE, LARGEST_INPUTS, LONGEST_SUBJECT, MOST_LOCK_VERSIONS
 from ipamc.model.wording import nearest
 from ipamc.workspace import disk, git, git_tree
-from ipamc.workspace.clusters import clusters_folder, find, folder_of, name_of
+from ipamc.workspace.clusters import below, clusters_folder, find, folder_of, name_of
 from ipamc.workspace.failure import EnvironmentFailure, Misnamed
 from ipamc.workspace.git_run import must
-from ipamc.workspace.source import Commit, below
+from ipamc.workspace.source import Commit
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:\d{2})?)?", re.ASCII)
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,8 @@ from msgspec.structs import replace
 
 from ipamc.read.parts import BINDING, INDEX, is_looked_at
 from ipamc.workspace import disk, tree
-from ipamc.workspace.clusters import name_of, parent_of, top_of
+from ipamc.workspace.clusters import below, name_of, parent_of
+from ipamc.workspace.committed import committed, is_deleted, lost_cluster, never_committed
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.inputs import (
     SHARED_TESTS,
@@ -30,7 +30,6 @@ from ipamc.workspace.spaces import indexes_beside, of_space, own_index, spaces_i
 
 if TYPE_CHECKING:
     from ipamc.model.cluster import Version
-    from ipamc.model.diagnostics import Diagnostic
     from ipamc.model.space import Surveyed
     from ipamc.pipeline import Inputs
 
@@ -71,7 +70,7 @@ class Disk(Struct, frozen=True):
 
         sources, refused = read_sources(folder)
         if not refused and f"{folder}/cluster.yaml" not in self.absent:  # refused files may have it
-            refused = [*_lost_cluster(folder, sources)]
+            refused = [*lost_cluster(folder, sources)]
         if refused:
             raise Refused(tuple(refused))
         shared, not_shared = read_shared_tests(folder) if rendered else ({}, ())
@@ -80,7 +79,7 @@ class Disk(Struct, frozen=True):
         published = _published(folder) if rendered else {}
         if rendered and lock.text is not None and not is_rendered:
             within = f"{disk.RENDERED}/"
-            found = _committed(folder, [within + path for path in (*BINDING, INDEX)])
+            found = committed(folder, [within + path for path in (*BINDING, INDEX)])
             published = _rendered(found)
         own = of_space(lock.text, sources)
         surveyed: Surveyed = ()
@@ -108,7 +107,7 @@ class Disk(Struct, frozen=True):
         )
 
     def _lost_lock(self, folder: str) -> bool:
-        return f"{folder}/{disk.LOCK}" not in self.absent and _is_deleted(folder, disk.LOCK)
+        return f"{folder}/{disk.LOCK}" not in self.absent and is_deleted(folder, disk.LOCK)
 
     def changed(self, inputs: Inputs) -> str:
         """Return a file other than the lock that has changed since it was read; "" if none has.
@@ -160,24 +159,12 @@ def fleet(folders: Sequence[str], assume: Version | None = None) -> Disk:
     missing = [path for each in folders for path in _started(each) if not os.path.lexists(path)]
     absent = frozenset[str]()
     with suppress(EnvironmentFailure, OSError):  # it is reported with each cluster
-        absent = _never_committed(missing) if len(folders) > 1 and missing else absent
+        absent = never_committed(missing) if len(folders) > 1 and missing else absent
     return Disk(tuple(folders), assume=assume, spaces=spaces, absent=absent)
 
 
 def _started(folder: str) -> frozenset[str]:
     return frozenset({f"{folder}/{disk.LOCK}", f"{folder}/cluster.yaml"})
-
-
-def _never_committed(paths: Sequence[str]) -> frozenset[str]:
-    """Return those files of clusters in one repository that the last commit does not have."""
-    from ipamc.workspace import git, git_tree
-
-    top = top_of(parent_of(paths[0]))
-    head = git.commit(top, "HEAD") if top else None
-    if top is None or head is None:
-        return frozenset(paths)
-    within = {(PurePosixPath(below(top, parent_of(each))) / name_of(each)).as_posix(): each for each in paths}
-    return frozenset(paths) - {within[path] for path in git_tree.entries(top, head, list(within))}
 
 
 class _GivenFiles(Struct, eq=False):
@@ -273,23 +260,6 @@ def _rendered(files: Mapping[str, bytes]) -> dict[str, bytes]:
     return {path.removeprefix(within): data for path, data in files.items() if path.startswith(within)}
 
 
-def is_below(top: str, folder: str) -> bool:
-    """Return whether a folder is in a repository; a link counts by its own place, not its target."""
-    return disk.identity(folder).is_relative_to(Path(top).resolve())
-
-
-def below(top: str, folder: str) -> str:
-    """Return a folder's path below the repository's top, "" for the top.
-    Raises EnvironmentFailure elsewhere.
-    """
-    if not is_below(top, folder):
-        raise EnvironmentFailure(
-            f"{folder} is not in the git repository {top}: run ipamc once for each repository"
-        )
-    path = disk.identity(folder).relative_to(Path(top).resolve())
-    return path.as_posix() if path.name else ""
-
-
 @lru_cache(maxsize=1)
 def _files(
     top: str, commit: str, path: str, given: _GivenFiles | None, *, rendered: bool = True
@@ -335,54 +305,6 @@ def _shared(top: str, commit: str, revision: str, parent: str) -> Mapping[str, b
 def _published(folder: str) -> Mapping[str, bytes]:
     """Read the rendered files that show which blocks may be in use."""
     return tree.read(folder, (*BINDING, INDEX, *tree.shards(folder)))
-
-
-_SCHEME = re.compile(rb"kind\W+(Cluster|AddressSpace)\b")
-
-
-def _lost_cluster(folder: str, sources: Mapping[str, bytes]) -> Iterator[Diagnostic]:
-    """Yield a finding where only a commit has the document of a folder's Cluster."""
-    path, top = f"{folder}/cluster.yaml", top_of(folder)
-    if top and path not in sources and not any(map(_SCHEME.search, sources.values())):
-        from ipamc.model.diagnostics import Span
-        from ipamc.model.wording import typed
-        from ipamc.read.rules import no_cluster
-        from ipamc.workspace import git
-
-        in_git = (PurePosixPath(below(top, folder)) / "cluster.yaml").as_posix()
-        there = _committed(folder, ["cluster.yaml"])
-        if had := "HEAD" if there else git.before_deletion(top, in_git):
-            lost = f"{had} has one: git checkout {had} -- {typed(path)}"
-            yield no_cluster(Span(folder), name_of(folder), folder, "Cluster", lost)
-
-
-def committed_lock(folder: str) -> bytes | None:
-    """Return a cluster's lock in the last commit, or None."""
-    return _committed(folder, [disk.LOCK]).get(disk.LOCK)
-
-
-def _is_deleted(folder: str, name: str) -> bool:
-    """Return whether the last commit has a missing file of a folder, and no `git rm` took it away."""
-    top = top_of(folder)
-    if top is None or not _committed(folder, [name]):
-        return False
-    from ipamc.workspace import git
-
-    return git.is_staged(top, (PurePosixPath(below(top, folder)) / name).as_posix())
-
-
-def _committed(folder: str, paths: Sequence[str]) -> Mapping[str, bytes]:
-    """Return files of the last commit, by path below the folder: the cluster may still run with them."""
-    from ipamc.workspace import git, git_tree
-
-    top = git.root(folder)
-    head = git.commit(top, "HEAD") if top else None
-    if top is None or head is None:
-        return {}
-    within = PurePosixPath(below(top, folder))
-    names = {path: (within / path).as_posix() for path in paths}
-    found = git_tree.blobs(top, head, list(names.values()))
-    return {path: found[name] for path, name in names.items() if name in found}
 
 
 def is_read(path: str) -> bool:
