@@ -30,6 +30,7 @@ from ipamc.model.progress import phase
 from ipamc.model.space import ClusterPrefixes, Surveyed
 from ipamc.place import spaces
 from ipamc.place.allocate.allocate import allocate
+from ipamc.place.allocate.maximum import up_to_maximum
 from ipamc.place.candidates import assign, shared_pools
 from ipamc.place.quarantine import released_on
 from ipamc.place.reconcile.reconcile import reconcile
@@ -271,6 +272,8 @@ def _plan(cluster: Cluster, lock: Lock, inputs: Inputs, before: Rendered, log: L
     state = log.keep(reconciled)
     # What nodes need -> blocks.
     plan = log.keep(allocate(cluster, wants, state, today))
+    if cluster.groups:
+        plan = log.keep(up_to_maximum(plan, state, today))
     log.acknowledge = Acknowledging(cluster, plan.lock.lines).mark
     # Capacity, maxPods, limits of the mode, drift.
     phase("checking")

@@ -61,6 +61,7 @@ def check_plan(plan: Plan, today: Lock, drifted: drift.Drift | None = None) -> I
     yield from capacity.nearly_full(plan.cluster, today)
     yield from capacity.fewer_than_max_pods(plan)
     yield from capacity.too_many_shards_needed(plan)
+    yield from capacity.too_many_routes(plan)
     if plan.cluster.has_bgp_objects and plan.cluster.bgp == "control-plane":
         yield from bgp.never_advertised(plan)
     mode = plan.cluster.mode

@@ -70,6 +70,23 @@ def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
         yield found.about(node.name for node, _ in nodes)
 
 
+def too_many_routes(plan: Plan) -> Iterator[Diagnostic]:
+    """IPC0558: a table of the cloud has a route for each block of a node, up to `cloudRoutes`."""
+    cluster, most = plan.cluster, plan.cluster.cloud_routes
+    planned = {node.name for node in cluster.nodes if node.planned} if most else set()
+    nodes = sorted(plan.held if most else (), key=lambda name: (name in planned, name))
+    lines = [*(line for name in nodes for line in plan.held[name]), *(plan.more if most else ())]
+    if len(lines) > most:
+        over = list(dict.fromkeys(line.node for line in lines[most:]))
+        further = f", {len(plan.more):,} of them of nodes that maximum allows" if plan.more else ""
+        needed = f"{len(lines):,} blocks need a route each{further}, and cloudRoutes is {most:,}"
+        fix = "raise the limit at the cloud, then cloudRoutes; or write routingMode: tunnel and remove it"
+        if cluster.routing_mode == "tunnel":
+            fix = "set --configure-cloud-routes=false for the cloud's controller, and remove cloudRoutes"
+        message = f"{over[0]} is the first node without a route: {needed}"
+        yield warning("IPC0558", cluster.field("spec", "cloudRoutes"), message, help=fix).about(over)
+
+
 def too_many_shards_needed(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0555: the shard count keeps up with `output.shardSize`."""
     wanted = first_shards(len(plan.cluster.nodes), plan.cluster.shard_size)

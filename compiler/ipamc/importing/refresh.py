@@ -89,9 +89,14 @@ def refresh(
     for node in dump.nodes:
         there[at.get(node.name, homes[0])].append(node)
     planned: dict[str, list[Mapping[str, Any]]] = {path: [] for path in homes}
+    groups = {group.at: group for group in cluster.groups}
     for node in {node.at: node for node in cluster.nodes if node.planned}.values():
-        if node.at.path in planned:
+        if node.at.path in planned and node.at not in groups:
             planned[node.at.path] += _still_planned(node, dump.nodes_by_name)
+    for group in cluster.groups:
+        if group.at.path in planned:
+            entry = planned_fields(group.names, group.labels, group.max_pods)
+            planned[group.at.path] += ({**entry, "maximum": group.maximum},)
     known = _known_blocks(cluster, dump, blocks)
     texts = {path: inventory_text(dump, there[path], keys, known, planned[path]) for path in homes}
     return {

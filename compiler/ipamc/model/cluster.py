@@ -16,7 +16,7 @@ from ipamc.model.assertion import Assertion
 from ipamc.model.bgp import Advertisement, NodeOverride, PeerCluster, PeerConfig
 from ipamc.model.cidr import Block, OverlapIndex, Range
 from ipamc.model.diagnostics import Place, Related
-from ipamc.model.node import CiliumNode, Node
+from ipamc.model.node import CiliumNode, Node, NodeGroup
 from ipamc.model.selector.selector import Selector, SelectorIndex
 from ipamc.model.space import Ask
 
@@ -232,8 +232,9 @@ class Scheme(Struct, frozen=True, kw_only=True, dict=True):
     shard_size: int = 250
     pools: tuple[Pool, ...] = ()
     nodes: tuple[Node, ...] = ()
+    groups: tuple[NodeGroup, ...] = ()
     cilium_nodes: tuple[CiliumNode, ...] = ()
-    """Pools, nodes and CiliumNodes are sorted by name."""
+    """Pools, nodes and CiliumNodes are sorted by name, groups as written."""
     truncated: Place | None = None
     """A `List` with `metadata.continue`: the rest of the list is not in the input."""
     tests: tuple[Assertion, ...] = ()
@@ -330,6 +331,7 @@ class Cluster(Scheme, frozen=True, kw_only=True, dict=True):
     routing_mode: RoutingMode | Literal[""] = ""
     """Empty: unknown, so its rules are not checked."""
     native_routing: Range | None = None
+    cloud_routes: int = 0  # the routes that a table of the cloud holds; 0: the cloud routes nothing
     masquerade: Masquerade | None = None  # None: masquerading is not rendered
     runs_on: Selector | None = None
     """`spec.cilium.nodeSelector`: the nodes that run Cilium. None: `without_cilium()` tells."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from ipamc.model.cidr import Address, Block
-from ipamc.model.diagnostics import At
+from ipamc.model.diagnostics import At, Place
 
 HOSTNAME = "kubernetes.io/hostname"
 """The label that the kubelet sets to a node's host name."""
@@ -63,6 +63,18 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     def running(self) -> bool:
         """Return whether pods may run on the node. podCIDRs prove nothing: another program sets them."""
         return self.ready or self.agent_ran or bool(self.pod_ips)
+
+
+class NodeGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of a NodeInventory with `maximum`: an autoscaler makes its nodes, and a refresh keeps it."""
+
+    names: str
+    maximum: int
+    labels: dict[str, str]
+    max_pods: int
+    at: Place
+    more: tuple[Node, ...] = ()
+    """The nodes beyond `names`, up to `maximum`, in the order in which they come; they hold no block."""
 
 
 class CiliumNode(msgspec.Struct, frozen=True, gc=False):

@@ -265,6 +265,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     stale: tuple[Stale, ...]
     held: Mapping[str, tuple[Line, ...]]
     """Held lines by node name, by family and address."""
+    more: tuple[Line, ...] = ()
+    """The blocks that further nodes of groups would get, in the order in which they come."""
     operator_pools: frozenset[str] = frozenset()
     """Names of the pools whose blocks Cilium's operator allocates: their lines follow the nodes' objects."""
     disputed: frozenset[str] = frozenset()

@@ -131,6 +131,22 @@ def longest(parts: Iterable[Part]) -> int:
     return sum(part.longest for part in parts)
 
 
+def up_to(parts: Sequence[Part], maximum: int) -> tuple[Part, ...]:
+    """Return a pattern as it is if its one range of numbers goes on until it has `maximum` names.
+    Raises PatternError if it has another range, or more names.
+    """
+    several = [part for part in parts if part.size > 1 or isinstance(part, Numbers)]
+    numbers = several[0] if len(several) == 1 else None
+    if not isinstance(numbers, Numbers):
+        better = "write an entry for each text of the other braces"
+        raise PatternError("maximum goes with one range of numbers and no other braces", 0, better)
+    if maximum < numbers.size:
+        better = f"write maximum: {numbers.size}, or fewer names"
+        raise PatternError(f"names has {numbers.size:,} names and maximum is {maximum:,}", 0, better)
+    longer = Numbers(numbers.first, numbers.first + maximum - 1, numbers.width)
+    return tuple(longer if part is numbers else part for part in parts)
+
+
 def names(parts: Sequence[Part]) -> list[str]:
     """Return all names; the last range varies fastest, as in bash."""
     return list(map("".join, product(*(part.texts() for part in parts))))

@@ -17,7 +17,7 @@ from ipamc.model.diagnostics import At, Diagnostic, Enough, Findings, Place, Ref
 from ipamc.model.follows import with_followed
 from ipamc.model.gc_pause import paused_collector
 from ipamc.model.limits import MOST_FINDINGS, MOST_NODES
-from ipamc.model.node import CiliumNode, Node
+from ipamc.model.node import CiliumNode, Node, NodeGroup
 from ipamc.model.ownership import with_node_addresses
 from ipamc.model.progress import reading as begin_reading
 from ipamc.model.selector.label_syntax import subdomain_problem
@@ -46,6 +46,7 @@ class Assembly(Struct):
     nodes: dict[str, Node] = field(default_factory=dict)
     planned: dict[str, Node] = field(default_factory=dict)
     """Inventory entries of nodes that do not exist yet."""
+    groups: dict[Place, NodeGroup] = field(default_factory=dict)
     cilium_nodes: dict[str, CiliumNode] = field(default_factory=dict)
     bgp: dict[tuple[str, str], BgpObject] = field(default_factory=dict)
     """By kind and name."""
@@ -66,6 +67,8 @@ class Assembly(Struct):
                 known = self.planned if value.planned else self.nodes
                 if known.setdefault(value.name, value) is not value:  # nearly all values come here
                     self._twice(known[value.name], value, "node")
+            elif isinstance(value, NodeGroup):
+                self.groups[value.at] = value
             elif isinstance(value, Range):
                 self.excluded.append(value)
             elif isinstance(value, Assertion):
@@ -103,7 +106,8 @@ class Assembly(Struct):
         """
         for plan in self.planned.values():
             node = self.nodes.setdefault(plan.name, plan)
-            if not node.live:  # a v1 Node replaces its planned entry
+            # A v1 Node replaces its planned entry, and each entry of a node that of its group.
+            if not node.live and plan.at not in self.groups:
                 self._twice(node, plan, "node")
         if len(self.nodes) > MOST_NODES:
             self.found.append(rules.too_many(plan.at, "nodes"))
@@ -132,6 +136,7 @@ class Assembly(Struct):
             excluded=(*cluster.excluded, *in_order),
             pools=tuple(self.pools[key] for key in sorted(self.pools)),
             nodes=tuple(self.nodes[key] for key in sorted(self.nodes)),
+            groups=tuple(self.groups.values()),
             cilium_nodes=tuple(self.cilium_nodes[key] for key in sorted(self.cilium_nodes)),
             truncated=self.truncated,
             tests=tuple(self.tests),

@@ -92,6 +92,21 @@ def no_room_to_grow(cluster: Scheme, shorts: Iterable[Short], after: Occupancy) 
         yield warning("IPC0616", pool.at, message, also=also, help=pool.ways_out)
 
 
+def no_room_for_maximum(
+    cluster: Scheme, shorts: Sequence[Short], after: Occupancy, before: Lock
+) -> Iterator[Diagnostic]:
+    """IPC0315: pools have room for all nodes that `maximum` allows."""
+    order = {short.node.name: number for number, short in reversed([*enumerate(shorts)])}
+    for shortage, nodes, pool in _full_pools(cluster, shorts, after, before):
+        first = min(nodes, key=lambda node: order[node.name])
+        lack = f"pool {shortage.pool} has no room for {count(len(nodes), 'node')} that maximum allows"
+        message = f"{first.name} is the first node without a block: {lack}; {pool.words(shortage)}"
+        also = [Related(pool.at, f"pool {shortage.pool} is full then")]
+        yield warning(
+            "IPC0315", first.at / "maximum", message, also=also, help=f"{pool.ways_out}; or lower maximum"
+        )
+
+
 def no_family(cluster: Scheme, unserved: Iterable[Unserved]) -> Iterator[Diagnostic]:
     """IPC0307: every family of the cluster is in a pool that serves the node."""
     groups = _by_value(((found.families, found.passed), found.node) for found in unserved)

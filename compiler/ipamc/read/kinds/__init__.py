@@ -17,14 +17,14 @@ from ipamc.model.bgp import BgpObject
 from ipamc.model.cidr import Range
 from ipamc.model.cluster import AddressSpace, Cluster, Pool
 from ipamc.model.diagnostics import Place
-from ipamc.model.node import CiliumNode, Node
+from ipamc.model.node import CiliumNode, Node, NodeGroup
 from ipamc.read import hints, rules
 from ipamc.read.kinds import bgp, cluster, nodes, pools, space, tests
 from ipamc.read.syntax.document import Document, Odd, member
 from ipamc.read.syntax.text import cut_off
 from ipamc.read.values import Reading
 
-Value = AddressSpace | Cluster | Pool | Node | CiliumNode | BgpObject | Range | Assertion
+Value = AddressSpace | Cluster | Pool | Node | NodeGroup | CiliumNode | BgpObject | Range | Assertion
 
 
 class Kind(Struct, frozen=True):

@@ -105,6 +105,7 @@ class RawSpec(Own):
     address_space: str = ""
     context: Context | UnsetType = UNSET
     patch_nodes: cluster.PatchNodes | UnsetType = UNSET
+    cloud_routes: Positive | UnsetType = UNSET
     admission: Admission = Admission()
     output: _Output = field(default_factory=_Output)
     acknowledge: list[_Acknowledged] = field(default_factory=list)
@@ -180,6 +181,7 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[clust
         namespace=cilium.namespace,
         routing_mode=given(cilium.routing_mode, ""),
         native_routing=native,
+        cloud_routes=given(spec.cloud_routes, 0),
         masquerade=masquerade,
         runs_on=None
         if isinstance(cilium.node_selector, UnsetType)

@@ -12,12 +12,12 @@ from ipamc.model.address_sets import aggregated
 from ipamc.model.cidr import BITS, Block, no_cidrs
 from ipamc.model.diagnostics import At, Place
 from ipamc.model.limits import LARGEST_CLUSTER, LONGEST_SUBDOMAIN
-from ipamc.model.node import CiliumNode, Node
+from ipamc.model.node import CiliumNode, Node, NodeGroup
 from ipamc.model.progress import track
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.read import node_names, rules
 from ipamc.read.syntax.document import Keys
-from ipamc.read.values import Foreign, ForeignMetadata, Natural, Own, Reading, Text, Values
+from ipamc.read.values import Foreign, ForeignMetadata, Natural, Own, Positive, Reading, Text, Values
 
 
 class _Entry(Own, gc=False):
@@ -25,6 +25,7 @@ class _Entry(Own, gc=False):
 
     name: Text | UnsetType = UNSET
     names: Text | UnsetType = UNSET
+    maximum: Positive | UnsetType = UNSET
     labels: dict[str, str] = field(default_factory=dict)
     uid: str = ""
     pod_cidrs: list[str] = field(name="podCIDRs", default_factory=list)
@@ -56,9 +57,9 @@ class RawInventory(Own):
     metadata: IgnoredMetadata | UnsetType = UNSET
 
 
-def read_inventory(raw: RawInventory, at: Place, reading: Reading) -> Iterator[Node]:
-    """Yield the nodes in their order. Names and labels are checked together; if one is bad, one by one.
-    Nodes of one pattern share labels and place, so that 100,000 take little memory.
+def read_inventory(raw: RawInventory, at: Place, reading: Reading) -> Iterator[Node | NodeGroup]:
+    """Yield nodes in their order, a group before its nodes. Names and labels are checked together; if one is
+    bad, one by one. Nodes of one pattern share labels and place, so that 100,000 take little memory.
     """
     path, document, keys, entries = at.path, at.document, (*at.keys, "nodes"), raw.nodes
     several = {
@@ -73,11 +74,22 @@ def read_inventory(raw: RawInventory, at: Place, reading: Reading) -> Iterator[N
         if not sound:
             reading.labels(entry.labels, here, "labels")
         if entry.name is UNSET or index in several:
-            for name in several[index]:
-                yield Node(
-                    name, entry.labels, here, "", (), entry.max_pods, planned=True, pattern=str(entry.names)
+            pattern, labels, most = str(entry.names), entry.labels, entry.max_pods
+            every = [
+                Node(name, labels, here, "", (), most, planned=True, pattern=pattern)
+                for name in several[index]
+            ]
+            if every and entry.maximum is not UNSET:
+                some, maximum = node_names.size(node_names.parse(pattern)), entry.maximum
+                every, more = every[:some], tuple(every[some:])
+                yield NodeGroup(
+                    names=pattern, maximum=maximum, labels=labels, max_pods=most, at=here, more=more
                 )
+            yield from every
             continue
+        if entry.maximum is not UNSET:
+            problem, fix = "maximum goes with names, and this entry has none", "remove it, or write names"
+            reading.found.append(rules.names_syntax(here / "maximum", problem, fix))
         if not sound:
             reading.name(entry.name, "node", here, "name")
         yield Node(
@@ -101,7 +113,7 @@ def read_inventory(raw: RawInventory, at: Place, reading: Reading) -> Iterator[N
 
 
 def _expanded(pattern: str, entry: _Entry, at: Place, reading: Reading) -> Sequence[str]:
-    """Return the names of a pattern; none, and a report, if something is wrong with the entry."""
+    """Return the names of a pattern up to its maximum; none, and a report, if something is wrong."""
     found = reading.found
     given: Mapping[str, object] = {
         "name": entry.name is not UNSET,
@@ -118,6 +130,7 @@ def _expanded(pattern: str, entry: _Entry, at: Place, reading: Reading) -> Seque
     at /= "names"
     try:
         parts = node_names.parse(pattern)
+        parts = parts if entry.maximum is UNSET else node_names.up_to(parts, entry.maximum)
     except node_names.PatternError as wrong:
         here = Place(at.path, at.document, at.keys, offset=wrong.offset)
         found.append(rules.names_syntax(here, wrong.problem, wrong.better))
