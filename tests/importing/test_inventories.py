@@ -65,6 +65,23 @@ def test_a_node_that_joined_leaves_its_pattern() -> None:
     assert names(done["nodes-a.yaml"]) == ["n3", "n4", "n5", "n6"]
 
 
+def test_a_pattern_with_a_maximum_stays_whole() -> None:
+    """The limit is not lost when all nodes of an autoscaler have joined, and a node that left is planned again."""
+    group = PATTERN.replace("planned: true", "planned: true, maximum: 9")
+    kept = '- {names: "n{3..6}", labels: {rack: a}, maxPods: 60, planned: true, maximum: 9}'
+    later = sources_of(a=group)
+    for running in (["n1", "n2", "n4"], ["n1", "n2", "n3", "n4", "n5", "n6"], ["n1", "n2"]):
+        files = refresh(cluster_of(later), FOLDER, dump_of(there(*running)), Past(), sources=later)
+        rows = files["nodes-a.yaml"].splitlines()
+        assert rows[-1] == kept
+        assert names(files["nodes-a.yaml"]) == running[2:]
+        later = {**later, **{f"{FOLDER}/{name}": text.encode() for name, text in files.items()}}
+        cluster = cluster_of(later)
+        assert [node.name for node in cluster.nodes] == [f"n{number}" for number in range(1, 7)]
+        assert [node.name for node in cluster.groups[0].more] == [f"n{number}" for number in range(7, 12)]
+        assert [node.name for node in cluster.nodes if not node.planned] == running
+
+
 def test_a_node_stays_in_its_file() -> None:
     """Of the racks a and b a node of a has joined: b is not written, and what is new is in nodes.yaml."""
     sources = sources_of(a=A, b=B)
