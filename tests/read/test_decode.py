@@ -77,6 +77,7 @@ FULL: dict[str, dict[str, Any]] = {
             "addressSpace": "fabric",
             "context": "kubernetes-admin@lab",
             "patchNodes": "annotations",
+            "cloudRoutes": 100,
             "admission": {"assign": True, "assignBeta": True, "enforce": "deny"},
             "output": {"shardSize": 10, "nodeObjects": "create"},
             "acknowledge": [
@@ -175,7 +176,7 @@ FULL: dict[str, dict[str, Any]] = {
                 "internalIPs": ["172.30.0.1"],
             },
             {"name": "n2"},
-            {"names": "n{3..9}", "planned": True},
+            {"names": "n{3..9}", "planned": True, "maximum": 20},
         ],
     },
     "tests.schema.json": {
