@@ -38,7 +38,7 @@ VERBS = {
     "report": "Write the address plan as a page: maps, search, history.",
     "suggest": "Suggest free space for a pool.",
     "import": "Bring a running cluster into git, from a dump of it.",
-    "export": "Write the prefixes of clusters for NetBox.",
+    "export": "Write the addresses of clusters for NetBox, OpenTofu, Helm or Cluster API.",
     "check": "Check the addresses of a running cluster, from a dump alone.",
     "audit": "Compare a running cluster, as a dump shows it, with git.",
     "runbook": "Show the steps of a change that an apply alone cannot do.",

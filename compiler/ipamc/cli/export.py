@@ -1,4 +1,4 @@
-"""`ipamc export`: prefixes for a program of the company; `ipamc report`: a page for people."""
+"""`ipamc export`: addresses for programs of the company; `ipamc report`: a page for people."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from ipamc.cli.terminal import progress, say, show
 from ipamc.model.diagnostics import count, names
 from ipamc.model.limits import LARGEST_LOCK_HISTORY
 from ipamc.workspace import disk
+from ipamc.workspace.failure import EnvironmentFailure
 
 if TYPE_CHECKING:
     from ipamc.report.page_data import Part
     from ipamc.review.netbox import ExportedPrefix, NetBoxImport, NetBoxPrefix
     from ipamc.workspace.source import Source
 
+_TOOLS = ("tfvars", "values", "capi")
 _OURS = frozenset({"id", "prefix", "status", "description"})  # columns that the export fills
 
 
@@ -56,7 +58,7 @@ def _statuses(given: tuple[str, ...]) -> dict[str, str]:
 
 
 @click.command(cls=Verb)
-@click.argument("target", type=click.Choice(("netbox",)))
+@click.argument("target", type=click.Choice(("netbox", *_TOOLS)))
 @click.option("--existing", metavar="FILE")
 @click.option("--set", "columns", multiple=True, metavar="COLUMN=VALUE", callback=checked(_columns))
 @click.option("--status", "statuses", multiple=True, metavar="KIND=STATUS", callback=checked(_statuses))
@@ -65,7 +67,7 @@ def _statuses(given: tuple[str, ...]) -> dict[str, str]:
 @format_option
 def command(
     *,
-    target: str,  # noqa: ARG001 - one target so far
+    target: str,
     existing: str | None,
     columns: dict[str, str],
     statuses: dict[str, str],
@@ -73,12 +75,18 @@ def command(
     style: str,
     **where: Any,
 ) -> int:
-    """Write the prefixes of clusters as CSV for NetBox's bulk import.
+    """Write the addresses of clusters for other programs.
 
-    Ranges of pools are containers, blocks of nodes active, pending, pinned and reserved ones reserved, and
-    quarantined ones deprecated. CLUSTER is a folder, or a name below clusters/; without one, all of them.
+    netbox: prefixes as CSV for NetBox's bulk import. Ranges of pools are containers, blocks of nodes active,
+    pending, pinned and reserved ones reserved, and quarantined ones deprecated.
 
-    Run it with --existing once NetBox has some of the prefixes: NetBox itself updates a prefix by its id
+    tfvars, values: pools, ranges, aggregates, nodes and blocks as JSON: for OpenTofu and Terraform as the
+    variable ipamc, for Helm as global.ipamc. Each is a map by name or prefix, so that no key changes when a
+    pool or a node goes. capi: a patch of clusterNetwork.pods for the Cluster of Cluster API.
+
+    CLUSTER is a folder, or a name below clusters/; without one, all of them.
+
+    Run netbox with --existing once NetBox has some of the prefixes: NetBox itself updates a prefix by its id
     only. What ipamc made in NetBox begins with 'ipamc CLUSTER/' in its description; everything else there
     stays as it is.
 
@@ -94,6 +102,8 @@ def command(
         ipamc export netbox lab --set vrf=pods --set role=kubernetes  # in a VRF, with a role
         ipamc export netbox lab --existing netbox_prefixes.csv --write changes.csv
             # only what differs from an export of NetBox
+        ipamc export tfvars --write ipamc.auto.tfvars.json  # for OpenTofu, of all clusters
+        ipamc export capi lab --write patch.json  # then: kubectl patch cluster lab --type merge --patch-file
     Exit codes:
         1: an input, a lock or a table was refused, or an I/O or environment error
     """
@@ -106,6 +116,11 @@ def command(
 
     problems = Problems()
     source = source_of(**where)
+    if target in _TOOLS:
+        if existing is not None or columns or statuses != netbox.STATUSES:
+            raise click.UsageError("--existing, --set and --status are options of netbox")
+        text = _for_tool(target, source, problems)
+        return problems.conclude(style) if problems else _finish(text, path, problems, style)
     changes: NetBoxImport | None = None
     with problems.of(""):
         there: Sequence[NetBoxPrefix] = ()
@@ -133,16 +148,42 @@ def command(
     if problems or changes is None:
         return problems.conclude(style)
     text = netbox_table(changes, columns, ids=existing is not None)
+    return _finish(text, path, problems, style, *netbox_summary(changes))
+
+
+def _finish(text: str, path: str, problems: Problems, style: str, *summary: str) -> int:
     written = ""
     if path == "-":
         show(text)
     else:
-        written = f"; {path} {'written' if disk.replace(path, text) else 'unchanged'}"
+        written = f"{path} {'written' if disk.replace(path, text) else 'unchanged'}"
     code = problems.conclude(style)
-    if code == DONE:
-        first, *more = netbox_summary(changes)
-        tell(style, f"{first}{written}", *more)
+    if code == DONE and (written or summary):
+        tell(style, "; ".join(filter(None, (*summary[:1], written))), *summary[1:])
     return code
+
+
+def _for_tool(target: str, source: Source, problems: Problems) -> str:
+    """Return the text of a target; it counts only without problems: OpenTofu destroys what a file lacks."""
+    from ipamc.pipeline import load_folder
+    from ipamc.report import tool_data
+
+    if target == "capi" and len(source.folders) != 1:
+        raise click.UsageError("capi writes the patch of one cluster: name it")
+    data: dict[str, Any] = {}
+    for folder in source.folders:
+        with problems.of(folder):
+            cluster, lock = load_folder(source.inputs(folder, rendered=False))
+            if cluster.name in data:
+                raise EnvironmentFailure(f"two clusters are called {cluster.name}: name one of them")
+            if target != "capi":
+                data[cluster.name] = tool_data.data_of(cluster, lock)
+                continue
+            try:
+                return tool_data.cluster_network(cluster)
+            except ValueError as problem:
+                raise EnvironmentFailure(str(problem)) from None
+    return (tool_data.tfvars if target == "tfvars" else tool_data.helm_values)(data)
 
 
 @click.command(cls=Verb)
