@@ -183,7 +183,7 @@ def _for_tool(target: str, source: Source, problems: Problems) -> str:
                 return tool_data.cluster_network(cluster)
             except ValueError as problem:
                 raise EnvironmentFailure(str(problem)) from None
-    return (tool_data.tfvars if target == "tfvars" else tool_data.helm_values)(data)
+    return tool_data.document(data, helm=target == "values")
 
 
 @click.command(cls=Verb)

@@ -14,14 +14,9 @@ from ipamc.review.aggregates import by_pool, chosen
 from ipamc.review.shown_pools import Choice
 
 
-def tfvars(data: Mapping[str, Any]) -> str:
-    """Return the text of `ipamc.auto.tfvars.json`: the value of the variable `ipamc`, by cluster."""
-    return _text({"ipamc": data})
-
-
-def helm_values(data: Mapping[str, Any]) -> str:
-    """Return values of Helm that every subchart sees: `global.ipamc`, by cluster."""
-    return _text({"global": {"ipamc": data}})
+def document(data: Mapping[str, Any], *, helm: bool) -> str:
+    """Return data by cluster as the variable `ipamc`, or as the value `global.ipamc`, which subcharts see."""
+    return _text({"global": {"ipamc": data}} if helm else {"ipamc": data})
 
 
 def data_of(scheme: Scheme, lock: Lock) -> dict[str, Any]:
