@@ -31,8 +31,10 @@ _ASKED = ("Node", "CiliumNode", "CiliumEndpoint", "Pod")
 
 
 def cidr_texts(blocks: Iterable[Block]) -> str:
-    """List blocks for a message: `10.0.0.0/24, fd00::/64`."""
-    return ", ".join(map(str, blocks))
+    """List the first few blocks for a message: `10.0.0.0/24, fd00::/64`."""
+    every = list(map(str, blocks))
+    more = f" and {len(every) - MOST_PLACES:,} more" if len(every) > MOST_PLACES else ""
+    return ", ".join(every[:MOST_PLACES]) + more
 
 
 def pod_cidrs_count(cluster: Cluster) -> bool:

@@ -201,7 +201,7 @@ def _of_movers(nodes: Iterable[NodeState], context: Context) -> Iterator[ShownBl
     adopt another one.
     """
     for node in nodes if context.one_block else ():
-        adopted = [line.block for line in node.held if node.origins.get(line.block) is Origin.ADOPTED]
+        adopted = {line.block for line in node.held if node.origins.get(line.block) is Origin.ADOPTED}
         families = {block.family for block in adopted}
         kept = Blocks(line.block for line in node.held if line.block not in adopted)
         yield from (each for each in node.shown if each.block.family in families and kept.fit(each))

@@ -196,7 +196,7 @@ def _unknown(nodes: Iterable[NodeState], evidence: Evidence, context: Context) -
         have = {line.block.family for line in node.held}
         lacks = {family for demand in node.demands for family in demand.families} - have
         inferred = evidence.inferred(entry, node.held)
-        given = {shown.block.family for shown in evidence.of(entry) if shown in node.shown}
+        given = {shown.block.family for shown in {*evidence.of(entry)} & {*node.shown}}
         wrong = given & evidence.contradicted(entry) if given else ()
         news = entry.running and not (node.shown or waits(entry, seen.get(node.name)))
         if (lacks and news) or not have.issuperset(shown.block.family for shown in inferred) or wrong:
