@@ -179,16 +179,18 @@ def _goes_first(context: Context, shown: Mapping[tuple[str, int], ShownBlock], n
     At most NAMES_SHOWN nodes are looked at, each of which shows a block of the next one.
     """
     nodes, lock = [node], f"ipamc lock {context.cluster.name}"
-    while over.in_use and len(nodes) < NAMES_SHOWN:
-        if over.node in nodes:  # a circle
-            waits = any(line.state is State.PENDING for line in context.ownership.lines[nodes[-1]])
-            return f"{lock} --{'settle' if waits else 'renumber'} {nodes[-1]}, without a drain"
+    while over.in_use and over.node not in nodes and len(nodes) < NAMES_SHOWN:
         its = shown.get((over.node, over.block.family))
         if its is None or its.block.overlaps(over.block):
             break
         nodes.append(over.node)
         over = next(iter(context.ownership.others(its)), replace(over, state=State.RELEASED))
-    return f"{lock} --adopt {' --adopt '.join(nodes[-2:])}" if nodes[1:] else ""
+    if not nodes[1:]:
+        return ""
+    if over.in_use and over.node in nodes:  # a circle
+        waits = any(line.state is State.PENDING for line in context.ownership.lines[nodes[-1]])
+        return f"{lock} --{'settle' if waits else 'renumber'} {nodes[-1]}, without a drain"
+    return f"{lock} --adopt {' --adopt '.join(nodes[-2:])}"
 
 
 def _is_own(over: Line, line: Line) -> bool:
