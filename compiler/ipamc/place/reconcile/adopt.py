@@ -45,28 +45,44 @@ def release_overtaken(context: Context, evidence: Evidence) -> Context:
 
 
 def make_room(context: Context, evidence: Evidence) -> Context:
-    """Free the blocks that nodes show and adopt by consent: those of planned nodes, pending and quarantined
-    ones. A planned node gets another block. If the adopting node held none, that block first goes into
-    quarantine: the law of a change lets no block go from a node to a new one in one step.
+    """Free the blocks that nodes show and adopt by consent: those of planned nodes, of nodes that adopt
+    another one, and pending and quarantined ones. Who held it gets another block, if it adopts none.
+
+    The law of a change lets a held block go only to a node that leaves its own one in quarantine
+    (`law/change.py`, "adopted"). So the block of a planned node first goes into quarantine if the adopting
+    node held none, and a node whose block is given away takes no held one in the same step.
     """
     if not context.consent.adopt:
         return context
     lines, every = context.lock.lines, list(evidence.every())
-    shows = {each.node for each in every}
-    idle = {node.name for node in context.cluster.nodes if node.planned} - shows
+    shown = {(each.node, each.block.family): each for each in every}
+    planned = {node.name for node in context.cluster.nodes if node.planned}
     holders = {(line.node, line.block.family) for line in lines if line.in_use}
     now: dict[Block, Line] = {}
+    vacated, took = set[str](), set[str]()
     for each in every:
         if context.consent.adopts(each.node) and context.ownership.of(each) is Ownership.ANOTHERS:
             for line in context.ownership.others(each):
+                its = shown.get((line.node, line.block.family))
+                left = line.node in planned if its is None else _leaves(line, its, context)
                 if line.state is not State.HELD:
                     now[line.block] = as_state(State.RELEASED, line)
-                elif line.node in idle:
-                    swaps = (each.node, line.block.family) in holders
-                    moves = quarantined(line, context.today, moved=True)
-                    now[line.block] = as_state(State.RELEASED, line) if swaps else moves
-    found = tuple(now.get(line.block, line) for line in lines) if now else lines
-    return replace(context, lock=replace(context.lock, lines=found)) if now else context
+                elif left and (each.node, line.block.family) not in holders:
+                    now[line.block] = quarantined(line, context.today, moved=True)
+                elif left and each.node not in vacated and line.node not in took:
+                    now[line.block] = as_state(State.RELEASED, line)
+                    vacated.add(line.node)
+                    took.add(each.node)
+    if not now:
+        return context
+    found = tuple(now.get(line.block, line) for line in lines)
+    given = {"vacated": frozenset(vacated), "took": frozenset(took)}
+    return replace(context, lock=replace(context.lock, lines=found), **given)
+
+
+def _leaves(line: Line, its: ShownBlock, context: Context) -> bool:
+    """Return whether a node, by consent, adopts another block than its line."""
+    return context.consent.adopts(line.node) and not its.block.overlaps(line.block)
 
 
 class Conflict(NamedTuple):
@@ -104,7 +120,7 @@ def merge_adopted(
         for node in nodes
         if context.consent.adopts(node.name)
     }
-    free = {block for blocks in left.values() for block in blocks & new}
+    free = {block for name, its in left.items() if name not in context.took for block in its & new}
     takers = {name for name, blocks in left.items() if blocks and not blocks & free}
     over_others = [
         Conflict(line, shown, over)
@@ -167,7 +183,8 @@ def refused(
     by_family = {(each.node, each.block.family): each for each in every}
     for line, shown, found in over_others:
         over = written.get(found.block, found)
-        told = over.in_use and context.consent.adopts(line.node)
+        waits = line.node in context.vacated  # it adopts in a later change
+        told = over.in_use and context.consent.adopts(line.node) and not waits
         make = warning if dispute and not (clash or told) else error
         first = _goes_first(context, by_family, line.node, over)
         whole = replace(shown, block=line.block)
@@ -185,12 +202,7 @@ def _goes_first(context: Context, shown: Mapping[tuple[str, int], ShownBlock], n
             break
         nodes.append(over.node)
         over = next(iter(context.ownership.others(its)), replace(over, state=State.RELEASED))
-    if not nodes[1:]:
-        return ""
-    if over.in_use and over.node in nodes:  # a circle
-        waits = any(line.state is State.PENDING for line in context.ownership.lines[nodes[-1]])
-        return f"{lock} --{'settle' if waits else 'renumber'} {nodes[-1]}, without a drain"
-    return f"{lock} --adopt {' --adopt '.join(nodes[-2:])}"
+    return f"{lock} --adopt {' --adopt '.join(nodes[-2:])}" if nodes[1:] else ""
 
 
 def _is_own(over: Line, line: Line) -> bool:
