@@ -29,7 +29,6 @@ def release_overtaken(context: Context, evidence: Evidence) -> Context:
         return context
     lines, shown = context.lock.lines, list(evidence.every())
     own = {(block.block, block.node) for block in shown}
-    own |= {(block.block, block.node) for block in evidence.strays(OwnershipRules(context.cluster, ()))}
     gone: dict[Block, Line] = {}
     for block in shown:
         if context.ownership.operator_gave(block):
@@ -39,6 +38,8 @@ def release_overtaken(context: Context, evidence: Evidence) -> Context:
                     gone[line.block] = line
     if not gone:
         return context
+    used = {(each.block, each.node) for each in evidence.strays(OwnershipRules(context.cluster, ()))}
+    gone = {block: line for block, line in gone.items() if (block, line.node) not in used}
     lines = tuple(as_state(State.RELEASED, line) if line.block in gone else line for line in lines)
     overtaken = frozenset(line.node for line in gone.values())
     return replace(context, lock=replace(context.lock, lines=lines), overtaken=overtaken)
@@ -76,8 +77,8 @@ def make_room(context: Context, evidence: Evidence) -> Context:
     if not now:
         return context
     found = tuple(now.get(line.block, line) for line in lines)
-    given = {"vacated": frozenset(vacated), "took": frozenset(took)}
-    return replace(context, lock=replace(context.lock, lines=found), **given)
+    lock = replace(context.lock, lines=found)
+    return replace(context, lock=lock, vacated=frozenset(vacated), took=frozenset(took))
 
 
 def _leaves(line: Line, its: ShownBlock, context: Context) -> bool:
