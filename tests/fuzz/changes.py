@@ -327,7 +327,7 @@ class Request(World):
         row, day = self.row(), TODAY
         old = name = self.chance.choice([*self.nodes])
         what = self.chance.choice(
-            ("leave", "leave", "rename", "rename", "renumber", "settle", "release", "release", "follow")
+            ("leave", "leave", "rename", "rename", "renumber", "settle", "release", "release", "adopt")
         )
         if what == "leave":
             self.leave()
@@ -344,8 +344,9 @@ class Request(World):
             "rename": (old, "n9"),
             "settle": self.chance.choice(waits),
             "release": release,
+            "adopt": "all",
         }
-        self.compile(day, **{what: what == "follow" or [consents.get(what, name)]})
+        self.compile(day, **{what: [consents.get(what, name)]})
 
 
 HONEST: tuple[Callable[[Request], None], ...] = (Request.join, Request.leave, Request.label, Request.rack)

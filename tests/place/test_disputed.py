@@ -190,19 +190,25 @@ def test_a_dump_of_another_cluster_is_refused(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_nodes_that_swapped_their_blocks_adopt_them_one_after_the_other(mode: str) -> None:
-    """The law of a change lets no two nodes exchange their blocks in one step: one is moved aside first."""
+@pytest.mark.parametrize("number", [2, 3, 4])
+def test_nodes_with_each_others_blocks_adopt_them_one_a_change(mode: str, number: int) -> None:
+    """The law of a change exchanges no blocks: who adopts one leaves its own in quarantine, and the other gets a new one."""
     world = World(mode)
-    shown = {"n1": world.held["n2"], "n2": world.held["n1"]}
-    assert world.compiled(shown=shown, lock=world.lock).plan.disputed == {"n1", "n2"}
-    for names in (["n1"], ["n1", "n2"]):
-        with pytest.raises(Refused) as refused:
-            world.compiled(shown=shown, lock=world.lock, adopt=names)
-        assert "first: ipamc lock fleet --renumber n2, without a drain" in helps(refused.value, "IPC0423")
-    lock = world.compiled(shown=shown, lock=world.lock, renumber=["n2"]).lock
-    lock = world.compiled(shown=shown, lock=lock, settle=["n2"]).lock
-    for name in ("n1", "n2"):
-        lock = world.compiled(shown=shown, lock=lock, adopt=[name]).lock
+    names = NAMES[:number]
+    shown = {name: world.held[other] for name, other in zip(names, [*names[1:], "n1"], strict=True)}
+    if number < 4:
+        assert world.compiled(shown=shown, lock=world.lock).plan.disputed == set(names)
+    with pytest.raises(Refused) as refused:
+        world.compiled(shown=shown, lock=world.lock, adopt=["n1"])
+    assert f"first: ipamc lock fleet --adopt {names[-2]} --adopt {names[-1]}" in helps(
+        refused.value, "IPC0423"
+    )
+    lock = world.lock
+    for _ in names:
+        after = world.compiled(shown=shown, lock=lock, adopt=["all"]).lock
+        verdicts(lock, after)
+        assert held(after).keys() == world.held.keys()
+        lock = after
     assert held(lock) == {**world.held, **shown}
 
 

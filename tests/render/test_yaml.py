@@ -150,10 +150,15 @@ def test_numbers_and_truth_values_are_plain() -> None:
     assert [scalar(each) for each in (True, False, 0, 27)] == ["true", "false", "0", "27"]
 
 
-@pytest.mark.parametrize("value", [None, 1.5, ("a",), b"a", {}])
+@pytest.mark.parametrize("value", [None, 1.5, ["a"], b"a", {}])
 def test_nothing_else_is_a_scalar(value: object) -> None:
     with pytest.raises(TypeError, match="is not a scalar"):
         scalar(value)
+
+
+@given(st.lists(st.text(st.characters(codec="ascii", exclude_categories=["C"]))).map(tuple))
+def test_a_tuple_is_a_flow_sequence(texts: tuple[str, ...]) -> None:
+    assert read(f"a: {scalar(texts)}\n") == [{"a": list(texts)}]
 
 
 def test_a_template_cannot_forget_to_quote() -> None:

@@ -46,28 +46,31 @@ def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
         (pool, family, prefix): usable_in(plan.cluster, Block(family, 0, prefix), pool)
         for pool, family, prefix in set(map(_kind, plan.lock.lines))
     }
-    if min(rooms.values(), default=0) >= max((node.max_pods for node in plan.cluster.nodes), default=0):
+    known = {node.max_pods for node in plan.cluster.nodes} - {0}
+    if min(rooms.values(), default=0) >= max(known, default=0):
         return  # each block has enough addresses for the pods of any node
-    short: dict[tuple[str, int], list[tuple[Node, int]]] = defaultdict(list)
+    fewest = min(known)  # of a node of which it is not known, such as a planned one
+    short: dict[tuple[str, int], list[tuple[Node, int, int]]] = defaultdict(list)
     pools = plan.cluster.pools_by_name
     for node in plan.cluster.nodes:
-        lines = plan.held.get(node.name, ())
-        for family in plan.cluster.families if node.max_pods else ():
+        lines, pods = plan.held.get(node.name, ()), node.max_pods or fewest
+        for family in plan.cluster.families:
             mine = [line for line in lines if line.block.family == family]
             room = sum(rooms[_kind(line)] for line in mine)
             usage = pools[mine[0].pool].usage if mine and mine[0].pool in pools else None
             if usage and usage.most > len(mine):  # it gets more blocks when it uses these
                 room += (usage.most - len(mine)) * rooms[_kind(mine[0])]
-            if mine and room < node.max_pods:
-                short[mine[0].pool, family].append((node, room))
+            if mine and room < pods:
+                short[mine[0].pool, family].append((node, room, pods))
     for (name, family), nodes in sorted(short.items()):
         way_out = larger_block_for_some(pools[name]) if name in pools else "use a larger block"
-        node, room = min(nodes, key=lambda found: (found[1] - found[0].max_pods, found[0].name))
-        every = f"; {names(node.name for node, _ in nodes)}" if len(nodes) > 1 else ""
+        node, room, pods = min(nodes, key=lambda found: (found[1] - found[2], found[0].name))
+        every = f"; {names(node.name for node, *_ in nodes)}" if len(nodes) > 1 else ""
+        of_others = "" if node.max_pods else ", the fewest of other nodes"
         those = f'{count(len(nodes), "node")} of pool "{name}" with fewer IPv{family} addresses than pods'
-        message = f"{those}: {node.name} has {room} for maxPods {node.max_pods}{every}"
+        message = f"{those}: {node.name} has {room} for maxPods {pods}{of_others}{every}"
         found = warning("IPC0551", node.at, message, help=f"{way_out}, or lower maxPods")
-        yield found.about(node.name for node, _ in nodes)
+        yield found.about(node.name for node, *_ in nodes)
 
 
 def too_many_routes(plan: Plan) -> Iterator[Diagnostic]:

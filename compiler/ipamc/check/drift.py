@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,7 +30,7 @@ from ipamc.model.ownership import Ownership, OwnershipRules
 from ipamc.model.plan import Plan, ShownBlock, pod_cidrs
 
 
-class Drift(Struct, frozen=True, kw_only=True):
+class Drift(Struct, frozen=True, kw_only=True, dict=True):
     """The nodes of a plan that show other blocks than their lines, and the severity of their findings."""
 
     plan: Plan
@@ -39,8 +40,13 @@ class Drift(Struct, frozen=True, kw_only=True):
     """The same by their CiliumNodes, with the blocks that differ."""
     apart: tuple[tuple[Node, CiliumNode], ...]
     """Nodes and CiliumNodes that show different blocks, where both count."""
-    reverse: bool = False
-    """No Node has podCIDRs in the order of the cluster's families."""
+
+    @cached_property
+    def reverse(self) -> bool:
+        """Return whether no Node has podCIDRs in the order of the cluster's families."""
+        both = (self.plan.cluster.nodes, (node for node, _ in self.nodes))
+        every, differ = (sum(len(node.pod_cidrs) > 1 for node in nodes) for nodes in both)
+        return every == differ
 
     def disputed(self) -> frozenset[str]:
         """Return the names of the disputed nodes: also those that cannot have what they just were given."""
@@ -87,9 +93,7 @@ def find_drift(plan: Plan) -> Drift:
                     nodes.append((node, _is_late(ownership.strays(shown))))
     without = said - plan.held.keys()
     cilium_nodes = (each for each in _by_cilium_nodes(plan, ownership) if each[0].name not in without)
-    several = sum(len(node.pod_cidrs) > 1 for node in cluster.nodes)
-    reverse = several == sum(len(node.pod_cidrs) > 1 for node, _ in nodes)
-    return replace(drift, nodes=tuple(nodes), cilium_nodes=tuple(cilium_nodes), reverse=reverse)
+    return replace(drift, nodes=tuple(nodes), cilium_nodes=tuple(cilium_nodes))
 
 
 def _by_cilium_nodes(

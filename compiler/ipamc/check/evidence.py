@@ -31,8 +31,10 @@ _ASKED = ("Node", "CiliumNode", "CiliumEndpoint", "Pod")
 
 
 def cidr_texts(blocks: Iterable[Block]) -> str:
-    """List blocks for a message: `10.0.0.0/24, fd00::/64`."""
-    return ", ".join(map(str, blocks))
+    """List the first few blocks for a message: `10.0.0.0/24, fd00::/64`."""
+    every = list(map(str, blocks))
+    more = f" and {len(every) - MOST_PLACES:,} more" if len(every) > MOST_PLACES else ""
+    return ", ".join(every[:MOST_PLACES]) + more
 
 
 def pod_cidrs_count(cluster: Cluster) -> bool:
@@ -85,9 +87,8 @@ def node_and_cilium_node_differ(
         also.append(Related(there.at, f"CiliumNode {there.name}: {cidr_texts(there.blocks)}"))
     pods = f"kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}"
     join = "drain the node, delete its Node and CiliumNode, and let it join again"
-    counts = node.pod_cidrs if cluster.mode is Mode.KUBERNETES else other.blocks
-    held = {line.block for line in lock.lines if line.node == node.name and line.in_use}
-    take = "" if held.issuperset(counts) else adopt(lock, node.name)
+    counts = Evidence(cluster, lock.lines).of(node)
+    take = adopt(lock, node.name) if any(OwnershipRules(cluster, lock.lines).strays(counts)) else ""
     if not take and cluster.mode is Mode.KUBERNETES:  # an agent copies them to the CiliumNode when it starts
         join = f"restart its agent, and delete its pods of other blocks; if that does not help: {join}"
     fix = f"see which block the pods use: {pods}; {take}{join}"
@@ -185,8 +186,8 @@ def other_cluster(
         nodes = names(node.name for node in strange)
         message = f"{share} show none of the blocks that the lock has for them: {nodes}"
         also = [Related(line_at(lock, mine), f"{first.name} has {mine.block} here")]
-        adopt = f"if it is: ipamc lock {cluster.name} --adopt all"
-        fix = f"is this dump of this cluster? Replace it if not; {adopt}"
+        right = f"if it is: ipamc lock {cluster.name} --adopt all"
+        fix = f"is this dump of this cluster? Replace it if not; {right}"
         yield error("IPC0438", first.shown[0].at, message, also=also, help=fix)
 
 

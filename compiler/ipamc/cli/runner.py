@@ -155,7 +155,7 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
 
 
 def _unlawful(task: ClusterRun, plan: Plan) -> Iterator[Diagnostic]:
-    """Return what a plan would refuse of the change since the last commit, which nodes may adopt in two."""
+    """Yield what a plan would refuse of the change since the last commit, which nodes may adopt in two."""
     from ipamc.lock.file import parse
     from ipamc.review.diff.plan_report import line_changed
 

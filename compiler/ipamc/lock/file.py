@@ -216,7 +216,7 @@ def _records(rows: list[bytes], path: str, mode: LockMode) -> tuple[list[tuple[i
             lines.append((number, record.line_of(read(row), of_pools=mode is SpaceMode.SPACE)))
         except ValueError as cause:  # msgspec's errors and CidrErrors are ValueErrors
             found.append(rules.lock_unreadable(path, number, row, _record_problem(cause)))
-            if len(found) >= MOST_FINDINGS or found[-1].help == rules.MERGE_AGAIN:
+            if len(found) >= MOST_FINDINGS or row.startswith(rules.CONFLICT_MARKERS):
                 break
     return lines, found
 

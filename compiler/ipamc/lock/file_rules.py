@@ -18,7 +18,7 @@ FORMAT = 1
 
 LFS = b"version https://git-lfs.github.com/spec/"
 """The beginning of a pointer of Git LFS."""
-_CONFLICT_MARKERS = (b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")
+CONFLICT_MARKERS = (b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")
 
 MERGE_AGAIN = (
     "merge the two sides by rule: ipamc lock --onto REV; REV is the other branch, or HEAD where the merge is "
@@ -55,7 +55,7 @@ def lock_empty(path: str) -> Diagnostic:
 
 def lock_unreadable(path: str, number: int, row: bytes, problem: str) -> Diagnostic:
     """IPC0403: every line of the lock is readable."""
-    marker = row.startswith(_CONFLICT_MARKERS)
+    marker = row.startswith(CONFLICT_MARKERS)
     message = f"line {number} is a conflict marker" if marker else f"line {number}: {problem}"
     fix = MERGE_AGAIN if marker else f"{_restored(path)}, then compile again"
     if row.startswith(LFS):

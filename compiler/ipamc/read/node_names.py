@@ -21,6 +21,11 @@ _LETTERS = re.compile(r"([a-z])\.\.([a-z])").fullmatch
 _OF_ANSIBLE = re.compile(r"\[(\w+)[:-](\w+)\]")
 
 
+def of_ansible(text: str) -> str:
+    """Return a text with ranges of Ansible, such as [01:10], as ours: {01..10}."""
+    return _OF_ANSIBLE.sub(r"{\1..\2}", text)
+
+
 class PatternError(Exception):
     """A text is no valid pattern; `offset` is that of the first wrong character."""
 
@@ -92,7 +97,7 @@ def parse(text: str) -> tuple[Part, ...]:
         at = end.end()
     if not parts:
         ansible = _OF_ANSIBLE.search(text)
-        better = f"write {{{ansible[1]}..{ansible[2]}}}" if ansible else f"write name: {text[:60]}"
+        better = f"write {of_ansible(ansible[0])}" if ansible else f"write name: {text[:60]}"
         raise PatternError("names has no range such as {001..400}", ansible.start() if ansible else 0, better)
     return (*parts, Choice((text[at:],))) if at < len(text) else tuple(parts)
 

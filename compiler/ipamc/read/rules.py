@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
 
@@ -13,6 +12,7 @@ from ipamc.model.limits import DEEPEST_DOCUMENT, MOST_NODES
 from ipamc.model.selector.label_syntax import as_subdomain
 from ipamc.model.space import Ask
 from ipamc.model.wording import listing, shown, typed
+from ipamc.read.node_names import of_ansible
 
 
 def yaml_syntax(at: At, problem: str, also: Iterable[Related] = (), way_out: str = "") -> Diagnostic:
@@ -140,7 +140,7 @@ NODE_NAME = "the name of a node"
 def bad_name(at: At, what: str, name: str, problem: str, way_out: str = "") -> Diagnostic:
     """IPC0101: names of nodes, pools and clusters are DNS-1123 subdomains."""
     write = f"write {better}: " if (better := as_subdomain(name)) not in {"", name} else ""
-    pattern = re.sub(r"\[(\w+)[:-](\w+)\]", r"{\1..\2}", name[:60])
+    pattern = of_ansible(name[:60])
     if "{" in pattern and what == NODE_NAME:
         way_out = f'write names: "{pattern}", planned: true for several nodes that are to come'
     way_out = way_out or f"{write}use lower-case letters, digits, - and . only"

@@ -15,8 +15,9 @@ _SCHEME = re.compile(rb"kind\W+(Cluster|AddressSpace)\b")
 
 def lost_cluster(folder: str, sources: Mapping[str, bytes]) -> Iterator[Diagnostic]:
     """Yield a finding where only a commit has the document of a folder's Cluster."""
-    path, top = f"{folder}/cluster.yaml", top_of(folder)
-    if top and path not in sources and not any(map(_SCHEME.search, sources.values())):
+    path = f"{folder}/cluster.yaml"
+    missing = path not in sources and not any(map(_SCHEME.search, sources.values()))
+    if missing and (top := top_of(folder)):
         from ipamc.model.diagnostics import Span
         from ipamc.model.wording import typed
         from ipamc.read.rules import no_cluster

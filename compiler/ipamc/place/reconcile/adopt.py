@@ -29,7 +29,6 @@ def release_overtaken(context: Context, evidence: Evidence) -> Context:
         return context
     lines, shown = context.lock.lines, list(evidence.every())
     own = {(block.block, block.node) for block in shown}
-    own |= {(block.block, block.node) for block in evidence.strays(OwnershipRules(context.cluster, ()))}
     gone: dict[Block, Line] = {}
     for block in shown:
         if context.ownership.operator_gave(block):
@@ -39,34 +38,52 @@ def release_overtaken(context: Context, evidence: Evidence) -> Context:
                     gone[line.block] = line
     if not gone:
         return context
+    used = {(each.block, each.node) for each in evidence.strays(OwnershipRules(context.cluster, ()))}
+    gone = {block: line for block, line in gone.items() if (block, line.node) not in used}
     lines = tuple(as_state(State.RELEASED, line) if line.block in gone else line for line in lines)
     overtaken = frozenset(line.node for line in gone.values())
     return replace(context, lock=replace(context.lock, lines=lines), overtaken=overtaken)
 
 
 def make_room(context: Context, evidence: Evidence) -> Context:
-    """Free the blocks that nodes show and adopt by consent: those of planned nodes, pending and quarantined
-    ones. A planned node gets another block. If the adopting node held none, that block first goes into
-    quarantine: the law of a change lets no block go from a node to a new one in one step.
+    """Free the blocks that nodes show and adopt by consent: those of planned nodes, of nodes that adopt
+    another one, and pending and quarantined ones. Who held it gets another block, if it adopts none.
+
+    The law of a change lets a held block go only to a node that leaves its own one in quarantine
+    (`law/change.py`, "adopted"). So the block of a planned node first goes into quarantine if the adopting
+    node held none, and a node whose block is given away takes no held one in the same step.
     """
     if not context.consent.adopt:
         return context
     lines, every = context.lock.lines, list(evidence.every())
-    shows = {each.node for each in every}
-    idle = {node.name for node in context.cluster.nodes if node.planned} - shows
+    shown = {(each.node, each.block.family): each for each in every}
+    planned = {node.name for node in context.cluster.nodes if node.planned}
     holders = {(line.node, line.block.family) for line in lines if line.in_use}
     now: dict[Block, Line] = {}
+    vacated, took = set[str](), set[str]()
     for each in every:
         if context.consent.adopts(each.node) and context.ownership.of(each) is Ownership.ANOTHERS:
             for line in context.ownership.others(each):
+                its = shown.get((line.node, line.block.family))
+                left = line.node in planned if its is None else _leaves(line, its, context)
                 if line.state is not State.HELD:
                     now[line.block] = as_state(State.RELEASED, line)
-                elif line.node in idle:
-                    swaps = (each.node, line.block.family) in holders
-                    moves = quarantined(line, context.today, moved=True)
-                    now[line.block] = as_state(State.RELEASED, line) if swaps else moves
-    found = tuple(now.get(line.block, line) for line in lines) if now else lines
-    return replace(context, lock=replace(context.lock, lines=found)) if now else context
+                elif left and (each.node, line.block.family) not in holders:
+                    now[line.block] = quarantined(line, context.today, moved=True)
+                elif left and each.node not in vacated and line.node not in took:
+                    now[line.block] = as_state(State.RELEASED, line)
+                    vacated.add(line.node)
+                    took.add(each.node)
+    if not now:
+        return context
+    found = tuple(now.get(line.block, line) for line in lines)
+    lock = replace(context.lock, lines=found)
+    return replace(context, lock=lock, vacated=frozenset(vacated), took=frozenset(took))
+
+
+def _leaves(line: Line, its: ShownBlock, context: Context) -> bool:
+    """Return whether a node, by consent, adopts another block than its line."""
+    return context.consent.adopts(line.node) and not its.block.overlaps(line.block)
 
 
 class Conflict(NamedTuple):
@@ -104,7 +121,7 @@ def merge_adopted(
         for node in nodes
         if context.consent.adopts(node.name)
     }
-    free = {block for blocks in left.values() for block in blocks & new}
+    free = {block for name, its in left.items() if name not in context.took for block in its & new}
     takers = {name for name, blocks in left.items() if blocks and not blocks & free}
     over_others = [
         Conflict(line, shown, over)
@@ -167,7 +184,8 @@ def refused(
     by_family = {(each.node, each.block.family): each for each in every}
     for line, shown, found in over_others:
         over = written.get(found.block, found)
-        told = over.in_use and context.consent.adopts(line.node)
+        waits = line.node in context.vacated  # it adopts in a later change
+        told = over.in_use and context.consent.adopts(line.node) and not waits
         make = warning if dispute and not (clash or told) else error
         first = _goes_first(context, by_family, line.node, over)
         whole = replace(shown, block=line.block)
@@ -179,10 +197,7 @@ def _goes_first(context: Context, shown: Mapping[tuple[str, int], ShownBlock], n
     At most NAMES_SHOWN nodes are looked at, each of which shows a block of the next one.
     """
     nodes, lock = [node], f"ipamc lock {context.cluster.name}"
-    while over.in_use and len(nodes) < NAMES_SHOWN:
-        if over.node in nodes:  # a circle
-            waits = any(line.state is State.PENDING for line in context.ownership.lines[nodes[-1]])
-            return f"{lock} --{'settle' if waits else 'renumber'} {nodes[-1]}, without a drain"
+    while over.in_use and over.node not in nodes and len(nodes) < NAMES_SHOWN:
         its = shown.get((over.node, over.block.family))
         if its is None or its.block.overlaps(over.block):
             break
@@ -201,7 +216,7 @@ def _of_movers(nodes: Iterable[NodeState], context: Context) -> Iterator[ShownBl
     adopt another one.
     """
     for node in nodes if context.one_block else ():
-        adopted = [line.block for line in node.held if node.origins.get(line.block) is Origin.ADOPTED]
+        adopted = {line.block for line in node.held if node.origins.get(line.block) is Origin.ADOPTED}
         families = {block.family for block in adopted}
         kept = Blocks(line.block for line in node.held if line.block not in adopted)
         yield from (each for each in node.shown if each.block.family in families and kept.fit(each))

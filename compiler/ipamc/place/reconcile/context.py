@@ -30,6 +30,10 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
     """Names of the pools whose blocks Cilium's operator allocates: their lines follow the nodes' objects."""
     overtaken: frozenset[str] = frozenset()
     """Names of nodes whose lines are released because the operator gave their addresses to others."""
+    vacated: frozenset[str] = frozenset()
+    """Names of nodes that held a block which another node adopts."""
+    took: frozenset[str] = frozenset()
+    """Names of nodes that adopt a block which another node held."""
     rendered_uids: Mapping[str, str] = field(default_factory=dict)
     """For nodes with pending blocks (kubernetes mode), the uid in their rendered Node, by name."""
 

@@ -94,7 +94,7 @@ def reconcile(  # noqa: PLR0913 - everything that decides about a line
     adopting, without = with_lines, {each.line.node for each in over_others} | barred(with_lines, context)
     ownership = OwnershipRules(cluster, lines, operator_pools, context.ranges)
     strangers = list(evidence.without_node())
-    shown = (*(node.shown for node in nodes if node.want and node.shown), *zip(strangers, strict=True))
+    shown = [node.shown for node in nodes if node.want and node.shown] + [(each,) for each in strangers]
     disputed = (disagreeing(cluster, ownership, shown) | without) - {each.node for each in strangers}
     late: list[Conflict] = []
     if disputed:  # what they leave as it is, others cannot have
@@ -123,12 +123,8 @@ def reconcile(  # noqa: PLR0913 - everything that decides about a line
     if operator_pools and "all" not in consent.adopt:
         agreeing = len(idle.keys() & cluster.cilium_nodes_by_name.keys())
         found += other_cluster(cluster, before, _all_replaced(nodes, before), agreeing)
-    kept = disputed if dispute else frozenset[str]()
-    found += [
-        each
-        for group in _faulty(faults, adopting, context, kept)
-        for each in group.fault.rule(cluster, group)
-    ]
+    for group in _faulty(faults, adopting, context, disputed if dispute else ()):
+        found += group.fault.rule(cluster, group)
     without_offer = [node for node in nodes if node.want and not node.want.offers]
     unmatched = unmatched_skipped if cluster.unmatched_nodes == "skip" else unmatched_refused
     found += unmatched(cluster, [node.want.node for node in without_offer if node.want and not node.held])
@@ -196,8 +192,8 @@ def _unknown(nodes: Iterable[NodeState], evidence: Evidence, context: Context) -
         have = {line.block.family for line in node.held}
         lacks = {family for demand in node.demands for family in demand.families} - have
         inferred = evidence.inferred(entry, node.held)
-        given = {shown.block.family for shown in evidence.of(entry) if shown in node.shown}
-        wrong = given & evidence.contradicted(entry) if given else ()
+        if wrong := evidence.contradicted(entry):  # by consent it may show the blocks around its addresses
+            wrong &= {shown.block.family for shown in {*evidence.of(entry)} & {*node.shown}}
         news = entry.running and not (node.shown or waits(entry, seen.get(node.name)))
         if (lacks and news) or not have.issuperset(shown.block.family for shown in inferred) or wrong:
             yield Unknown(

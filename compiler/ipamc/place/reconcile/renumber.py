@@ -112,8 +112,8 @@ def no_pending_line(lock: Lock, nodes: Sequence[NodeState], consent: Consent) ->
 def no_held_line(lock: Lock, nodes: Iterable[NodeState], consent: Consent) -> Iterator[Diagnostic]:
     """IPC0427: `--renumber` names a node, a CIDR or a pool (`pool/NAME`) of which nodes hold blocks."""
     held = [line for node in nodes for line in node.held] if consent.renumber else []
-    known = [line for line in lock.lines if line.in_use]
-    pools = names(sorted({f"pool/{line.pool}" for line in known if line.pool})) or "pool/NAME"
+    known = [line for line in lock.lines if line.in_use] if consent.renumber else []
+    pools = names(f"pool/{line.pool}" for line in known if line.pool) or "pool/NAME"
     for scope in consent.renumber:
         if not any(map(scope.matches, held)):
             message = f"{scope.text} matches no held line of a {terms(lock).unit} {terms(lock).listed}"

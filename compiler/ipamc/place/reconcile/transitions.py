@@ -202,12 +202,15 @@ def adopt(node: NodeState, context: Context) -> NodeState:
 
 def before_dispute(node: NodeState, without: Collection[str], context: Context) -> NodeState:
     """Return a disputed node with its lines as in the lock, if it was not asked for something else.
-    Nodes `without` the blocks that they show have not adopted them, whatever was asked.
+    Nodes `without` the blocks that they show have not adopted them, whatever was asked. One whose block
+    another node adopts gets another one.
     """
     consent, name = context.consent, node.name
     asked = node.renumbers or name in consent.settle or name in consent.resize or consent.adopts(name)
-    keeps = asked and name not in without
-    return node if keeps else state_of(name, node.want, node.shown, node.written, context)
+    if asked and name not in without:
+        return node
+    before = state_of(name, node.want, node.shown, node.written, context)
+    return ask(before, node.want, context) if node.want and name in context.vacated else before
 
 
 def take(node: NodeState, context: Context) -> NodeState:

@@ -10,7 +10,7 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from ipamc.check.evidence import pod_cidrs_count
+from ipamc.check.evidence import cidr_texts, pod_cidrs_count
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import aggregated, blocks_over, index_around, lines_over, overlaps
 from ipamc.model.cidr import Block, address_text, parse_block, single
@@ -27,7 +27,7 @@ from ipamc.model.lock import State
 from ipamc.model.node import CiliumNode, Node
 from ipamc.model.ownership import Ownership, ShownBlocks
 from ipamc.model.plan import ShownBlock
-from ipamc.review.audit.context import ENDPOINT, POD, Cause, Context, Fact, Make, Result, Suppressed, texts
+from ipamc.review.audit.context import ENDPOINT, POD, Cause, Context, Fact, Make, Result, Suppressed
 from ipamc.review.live.objects import CILIUM_NODE, NODE, POOL
 
 _LINK_LOCAL = tuple(parse_block(text, pods=False) for text in ("169.254.0.0/16", "fe80::/10"))
@@ -118,7 +118,7 @@ def other_blocks(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     for make, some in by_severity.items():
         if some:
             node = some[0]
-            has, held = texts(context.blocks_of(node)), texts(context.held(node)) or "nothing"
+            has, held = cidr_texts(context.blocks_of(node)), cidr_texts(context.held(node)) or "nothing"
             text = f"node {node} has {has}, and the lock has {held} for it{and_others(some)}"
             move = f"{adopt(context, node)}if they use what the lock has: {context.rejoin(node)}"
             way_out = context.refresh if make is note else move
@@ -223,11 +223,11 @@ def wrong_routes(context: Context, suppressed: Suppressed) -> Iterator[Result]:
             users = {owners[each] for block in one.pod_cidrs for each in blocks_over(blocks, block)}
             users.discard(other.name)
             used = f", which node {min(users)} uses" if users else ""
-        also.append(Related(one.at, f"Node {one.name}: {texts(one.pod_cidrs)}{used}"))
-        also.append(Related(other.at, f"CiliumNode {other.name}: {texts(other.blocks)}"))
+        also.append(Related(one.at, f"Node {one.name}: {cidr_texts(one.pod_cidrs)}{used}"))
+        also.append(Related(other.at, f"CiliumNode {other.name}: {cidr_texts(other.blocks)}"))
         also += context.line_of(one.name)
     more = and_others([each.name for each, _ in apart])
-    has = f"podCIDRs {texts(node.pod_cidrs)}, and its CiliumNode {texts(seen.blocks)}"
+    has = f"podCIDRs {cidr_texts(node.pod_cidrs)}, and its CiliumNode {cidr_texts(seen.blocks)}"
     command = f"kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}"
     again = f"drain {node.name}, delete its Node and CiliumNode, let it join again"
     again += "" if context.alone else ", and apply"
@@ -283,7 +283,9 @@ def unread_pod_cidrs(context: Context, suppressed: Suppressed) -> Iterator[Resul
         more = and_others([each.name for each, _ in apart])
         unread = f"nothing in Cilium reads podCIDRs in {context.cluster.mode} mode"
         routes = "but a speaker that reads Nodes would announce wrong routes"
-        has = f"node {node.name} has podCIDRs {texts(node.pod_cidrs)}, and its pods use {texts(mine)}"
+        has = (
+            f"node {node.name} has podCIDRs {cidr_texts(node.pod_cidrs)}, and its pods use {cidr_texts(mine)}"
+        )
         also = [Related(context.cluster.field("spec", "bgp"), f"bgp: {context.cluster.bgp}")]
         found = note("IPC0951", node.at, f"{has}{more}: {unread}, {routes}", also=also)
         yield Result(found.about(each.name for each, _ in apart))
@@ -302,7 +304,7 @@ def former_router(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     if old:
         (seen, router), nodes = old[0], [each.name for each, _ in old]
         runs = f"still runs with the router address {address_text(router.family, router.first)}"
-        said = f"{runs}, outside its blocks {texts(every_block(seen))}{and_others(nodes)}"
+        said = f"{runs}, outside its blocks {cidr_texts(every_block(seen))}{and_others(nodes)}"
         around = [(each.name, _around(context, each.name, address)) for each, address in old]
         causes = [Cause(f"{CILIUM_NODE} {name}", Fact.FORMER_AGENT, some) for name, some in around if some]
         found.append((nodes, said, causes))

@@ -391,10 +391,3 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         if self.shows_nodes:
             return f"kubectl delete node {node}, let it join again, {self.refresh_and_apply}"
         return f"kubectl delete ciliumnode {node}, {self.apply} --repair, and restart its agent"
-
-
-def texts(blocks: Iterable[Block]) -> str:
-    """Return the first few blocks as text for a message."""
-    every = [str(block) for block in blocks]
-    more = f" and {len(every) - MOST_PLACES:,} more" if len(every) > MOST_PLACES else ""
-    return ", ".join(every[:MOST_PLACES]) + more

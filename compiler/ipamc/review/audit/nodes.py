@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from ipamc.check.evidence import cidr_texts
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import lines_over
 from ipamc.model.cidr import Address, address_text, single
@@ -29,7 +30,6 @@ from ipamc.review.audit.context import (
     Make,
     Result,
     Suppressed,
-    texts,
 )
 from ipamc.review.live.objects import CILIUM_NODE, NODE, pod_cidr_annotations
 
@@ -121,7 +121,7 @@ def waiting(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         way_out = asks if seen and seen.requested else restart(context.cluster.namespace, name)
     else:
         way_out = f"{context.apply} --repair" if held and not no_uid else context.refresh_and_apply
-    has = f", and the lock has {texts(held)} for it" if held else ""
+    has = f", and the lock has {cidr_texts(held)} for it" if held else ""
     text = f"node {name} has no {ip(families)} block{has}{and_others(nodes)}"
     also = [related for node in nodes[:MOST_PLACES] for related in context.line_of(node, *lacks[node])]
     finding = error("IPC0922", context.at(name), text, also=also, help=way_out)
@@ -163,7 +163,7 @@ def left_but_runs(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         nodes = list(users)
         name, line = nodes[0], users[nodes[0]]
         since = f" since {line.since}" if line.since else ""
-        blocks = texts(context.blocks_of(name))
+        blocks = cidr_texts(context.blocks_of(name))
         text = f"node {name} runs with {blocks}, which the lock has in quarantine{since}{and_others(nodes)}"
         rows = [(node, line_at(context.lock, users[node])) for node in nodes[:MOST_PLACES]]
         also = [Related(row, f"{node} left the inventory here") for node, row in rows]
@@ -198,7 +198,7 @@ def unlisted(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         by_severity[error if any(context.refuses(each.block) for each in shown) else warning].append(name)
     for make, some in by_severity.items():
         if some:
-            blocks = texts(context.blocks_of(some[0]))
+            blocks = cidr_texts(context.blocks_of(some[0]))
             has = f", with blocks that a compile refuses: {blocks}" if make is error else ""
             text = f"{several(some, 'node', f'not in the inventory of {context.cluster.name}')}{has}"
             finding = make("IPC0924", context.dump.nodes_by_name[some[0]].at, text, help=context.refresh)
@@ -231,7 +231,7 @@ def without_node(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         if not suppressed.explains("IPC0926", f"{NODE} {seen.name}")
     ]
     if left:
-        which = [f"{seen.name} ({texts(context.blocks_of(seen.name)) or 'no block'})" for seen in left]
+        which = [f"{seen.name} ({cidr_texts(context.blocks_of(seen.name)) or 'no block'})" for seen in left]
         text = several(which, "CiliumNode", "without a Node, blocks still routed")
         lines = context.written(line for seen in left[:MOST_PLACES] for line in context.lines(seen.name)[:1])
         rows = [(line, f"the lock has {line.block} of {line.node} ({line.state})") for line in lines]
@@ -271,7 +271,7 @@ def pods_outside(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         )
         of = next((f", which node {other} has" for other in others), "")
         also.append(Related(item.at, f"{_name(item)} has {address_text(*address)}{of}"))
-        also.append(context.related(name, f"{name} has {texts(context.blocks_of(name))}"))
+        also.append(context.related(name, f"{name} has {cidr_texts(context.blocks_of(name))}"))
     delete = f"kubectl -n {first.namespace} delete pod {first.name}"
     way_out = f"{delete}, after its agent has restarted with the blocks of the node"
     yield Result(error("IPC0960", first.at, text, also=also, help=way_out))

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from ipamc.check.evidence import cidr_texts
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import aggregated, blocks_over, covers, index_around, outermost
 from ipamc.model.cidr import Block, address_text
@@ -21,7 +22,7 @@ from ipamc.model.limits import MOST_PLACES
 from ipamc.model.lock import Line, State
 from ipamc.model.ownership import Ownership
 from ipamc.model.plan import ShownBlock
-from ipamc.review.audit.context import Context, Result, Suppressed, texts
+from ipamc.review.audit.context import Context, Result, Suppressed
 
 _RIGHT = frozenset({Ownership.OWN, Ownership.PENDING, Ownership.ADDRESS, Ownership.FOREIGN})
 """Blocks that a node may announce; also one that it will move to: the next compile settles it."""
@@ -230,7 +231,7 @@ def still_announced(tables: _Tables, suppressed: Suppressed) -> Iterator[Result]
             hop = address_text(*_hop(first.route))
             to = f"node {first.node}" if first.node else f"{hop}, which is no node's address"
             blocks = sorted({each.route.block for each in some})
-            more = f"; {count(len(blocks), 'prefix', 'prefixes')}: {texts(blocks)}" if blocks[1:] else ""
+            more = f"; {count(len(blocks), 'prefix', 'prefixes')}: {cidr_texts(blocks)}" if blocks[1:] else ""
             text = f"{first.route.block} leads to {to}, and {first.nobody}{more}"
             also = [
                 Related(table.at(each.route), f"{each.route.block}: {each.nobody}")
@@ -249,7 +250,7 @@ def aggregate_absent(tables: _Tables) -> Iterator[Result]:
         if absent := tables.absent(table):
             prefix, inside = next(iter(absent.items()))
             nodes = [shown.node for shown in inside]
-            more = f"; {count(len(absent), 'aggregate')}: {texts(absent)}" if len(absent) > 1 else ""
+            more = f"; {count(len(absent), 'aggregate')}: {cidr_texts(absent)}" if len(absent) > 1 else ""
             blocks = (
                 f"none of {count(len(inside), 'block')} of {count(len(set(nodes)), 'node')} ({names(nodes)})"
             )
@@ -278,7 +279,9 @@ def held_missing(tables: _Tables) -> Iterator[Result]:
                 what += f", but {caught.block}{', which drops it' if caught.drops else ', the default'}"
             blocks = [each.block for each, _ in some]
             more = (
-                f"; {len(some):,} of {count(len(tables.shown), 'block')}: {texts(blocks)}" if some[1:] else ""
+                f"; {len(some):,} of {count(len(tables.shown), 'block')}: {cidr_texts(blocks)}"
+                if some[1:]
+                else ""
             )
             also = [Related(table.at(caught), f"{caught.block} catches it")] if caught else []
             for each, _ in some[:MOST_PLACES]:
