@@ -45,18 +45,13 @@ def prefixes_of(
     """Return all addresses of a cluster; findings quote lines of the lock as `written`. O(lines)."""
     range_index = RangeIndex(cluster.pools)
     outside = [(block, line) for block, line in held if range_index.of(block) is None]
+    parts = [(pool.name, part) for pool in cluster.networks for part in pool.families.values()]
     ranges = [
-        Prefix(block=found.block, at=found.at, owner=pool.name, number=number if part.ask else 0)
-        for pool in cluster.pools
-        for part in pool.families.values()
+        Prefix(block=found.block, at=found.at, owner=name, number=number if part.ask else 0)
+        for name, part in parts
         for number, found in enumerate(part.ranges, 1)
     ]
-    asks = [
-        Asked(pool=pool.name, family=family, ask=part.ask)
-        for pool in cluster.pools
-        for family, part in pool.families.items()
-        if part.ask
-    ]
+    asks = [Asked(pool=name, family=part.family, ask=part.ask) for name, part in parts if part.ask]
     return ClusterPrefixes(
         cluster=cluster.name,
         space=cluster.address_space,

@@ -42,7 +42,7 @@ def check_ranges(pools: Sequence[Pool]) -> Iterator[Diagnostic]:
 
 def not_given(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0704: a pool has the ranges that it asks of an address space."""
-    for pool in cluster.pools:
+    for pool in cluster.networks:
         for family, part in pool.families.items():
             if (ask := part.ask) and len(part.ranges) < ask.ranges:
                 wants = count(ask.ranges, f"IPv{family} range")

@@ -322,8 +322,7 @@ class Cluster(Scheme, frozen=True, kw_only=True, dict=True):
 
     cilium: Version
     """The minor whose behaviour is assumed."""
-    written: Version | None = None
-    """The minor in the document, if it is unknown and `cilium` is assumed instead."""
+    written: Version | None = None  # the minor in the document, if it is unknown: `cilium` is assumed instead
     assume: Version | None = None
     """The minor to assume for an unknown newer one, if the document sets it; `taken_for` applies it."""
     managed_by: ManagedBy
@@ -331,6 +330,7 @@ class Cluster(Scheme, frozen=True, kw_only=True, dict=True):
     routing_mode: RoutingMode | Literal[""] = ""
     """Empty: unknown, so its rules are not checked."""
     native_routing: Range | None = None
+    services: Pool | None = None  # a pool without nodes: what an address space gives for `services`
     cloud_routes: int = 0  # the routes that a table of the cloud holds; 0: the cloud routes nothing
     masquerade: Masquerade | None = None  # None: masquerading is not rendered
     runs_on: Selector | None = None
@@ -358,6 +358,11 @@ class Cluster(Scheme, frozen=True, kw_only=True, dict=True):
     def kube_context(self) -> str:
         """Return the name of the context of a kubeconfig that leads to the cluster."""
         return self.context or self.name
+
+    @property
+    def networks(self) -> tuple[Pool, ...]:
+        """Return the pools, and the service network: all that may ask an address space."""
+        return (*self.pools, *filter(None, [self.services]))
 
     @property
     def has_bgp_objects(self) -> bool:

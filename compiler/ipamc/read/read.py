@@ -156,7 +156,10 @@ class Assembly(Struct):
             peer_clusters=tuple(each for each in objects if isinstance(each, PeerCluster)),
             node_overrides=tuple(each for each in objects if isinstance(each, NodeOverride)),
         )
-        asks = [part.ask for pool in whole.pools for part in pool.families.values() if part.ask]
+        if whole.services and whole.services.name in self.pools:
+            way_out = "give the pool another name"
+            self.found.append(rules.wrong_shape(whole.services.at, "a pool is called services, too", way_out))
+        asks = [part.ask for pool in whole.networks for part in pool.families.values() if part.ask]
         space = whole.address_space or (asks[0].space if asks else "")
         self.found.extend(rules.other_space(ask, space) for ask in asks if ask.space != space)
         whole = replace(whole, address_space=space)

@@ -125,7 +125,8 @@ def load_index(text: bytes, space: str) -> Index | str:
 
 
 def with_ranges(cluster: Cluster, indexes: Mapping[str, Index], beside: tuple[str, ...]) -> Cluster:
-    """Return a cluster whose pools have the ranges that address spaces gave them, in order of their numbers.
+    """Return a cluster whose pools have the ranges that address spaces gave them, in order of their numbers;
+    that of its services is excluded, too.
     `beside` are all spaces with an index. A range that will replace another comes after it. Pools that
     request fewer ranges than they have use the first ones.
     """
@@ -136,8 +137,7 @@ def with_ranges(cluster: Cluster, indexes: Mapping[str, Index], beside: tuple[st
                 given.setdefault((name, line.pool), []).append((line.range, line.pending, block))
 
     def served(name: str, part: PoolFamily) -> PoolFamily:
-        ask = part.ask
-        if ask is None:
+        if (ask := part.ask) is None:
             return part
         found = sorted(given.get((ask.space, name), ()))
         mine = [block for number, _, block in found if block.family == part.family and number <= ask.ranges]
@@ -146,9 +146,11 @@ def with_ranges(cluster: Cluster, indexes: Mapping[str, Index], beside: tuple[st
 
     pools = [
         replace(pool, families={family: served(pool.name, part) for family, part in pool.families.items()})
-        for pool in cluster.pools
+        for pool in cluster.networks
     ]
-    return replace(cluster, pools=tuple(pools))
+    services = pools.pop() if cluster.services else None
+    excluded = (*cluster.excluded, *(services.ranges if services else ()))
+    return replace(cluster, pools=tuple(pools), services=services, excluded=excluded)
 
 
 def may_ask(data: bytes) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ipamc.model.address_sets import aggregated
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import AddressSpace, Scheme
+from ipamc.model.cluster import AddressSpace, Cluster, Pool, Scheme
+from ipamc.model.diagnostics import count
 from ipamc.model.lock import Lock, State
 from ipamc.review.aggregates import by_pool, chosen
 from ipamc.review.shown_pools import Choice
@@ -20,64 +21,67 @@ def document(data: Mapping[str, Any], *, helm: bool) -> str:
 
 
 def data_of(scheme: Scheme, lock: Lock) -> dict[str, Any]:
-    """Return the pools, ranges, blocks in use, nodes and aggregates of a cluster. O(n log n).
-    An address space has `given`, the ranges by the pool that asked, in place of `nodes`.
+    """Return the pools, ranges, aggregates, nodes and blocks in use of a cluster. O(n log n).
+    An address space has `given`, the ranges by the pool that asked, in place of `services` and `nodes`.
     """
     lines = chosen(scheme, lock, Choice())
     pools = {line.block: pool for pool, of in lines.items() for line in of}
     holders: dict[str, dict[str, list[str]]] = {}
-    blocks = {}
-    for line in (line for line in lock.lines if line.block in pools):
-        facts = {"pool": pools[line.block], "node": line.node, "state": str(line.state)}
-        blocks[str(line.block)] = _with_family(line.block, facts)
-        if line.state is State.HELD:
-            holder = holders.setdefault(line.node, {"ipv4": [], "ipv6": []})
-            holder[f"ipv{line.block.family}"].append(str(line.block))
+    used = [(line, pools[line.block]) for line in lock.lines if line.block in pools]
+    for line in (line for line, _ in used if line.state is State.HELD):
+        holder = holders.setdefault(line.node, {"ipv4": [], "ipv6": []})
+        holder[f"ipv{line.block.family}"].append(str(line.block))
     parts = [(pool.name, part) for pool in scheme.pools for part in pool.families.values()]
-    groups = by_pool(scheme, lines)
+    groups = [(group.name, each) for group in by_pool(scheme, lines) for each in group.prefixes.values()]
     return {
-        "pools": {
-            pool.name: {
-                f"ipv{part.family}": {
-                    "cidrs": [str(cidr.block) for cidr in part.ranges],
-                    "blockSize": part.block_size,
-                }
-                for part in pool.families.values()
-            }
-            for pool in scheme.pools
-        },
-        "ranges": {
-            str(cidr.block): _with_family(cidr.block, {"pool": pool, "blockSize": part.block_size})
-            for pool, part in parts
+        "pools": {pool.name: _families(pool) for pool in scheme.pools},
+        **({"services": _families(scheme.services)} if isinstance(scheme, Cluster) else {}),
+        "ranges": _prefixes(
+            (cidr.block, {"pool": name, "blockSize": part.block_size})
+            for name, part in parts
             for cidr in part.ranges
-        },
-        "aggregates": {
-            str(found.block): _with_family(found.block, {"pool": group.name, "longest": found.longest})
-            for group in groups
-            for prefixes in group.prefixes.values()
-            for found in prefixes
-        },
+        ),
+        "aggregates": _prefixes(
+            (found.block, {"pool": name, "longest": found.longest})
+            for name, every in groups
+            for found in every
+        ),
         "given" if isinstance(scheme, AddressSpace) else "nodes": dict(sorted(holders.items())),
-        "blocks": blocks,
+        "blocks": _prefixes(
+            (line.block, {"pool": pool, "node": line.node, "state": str(line.state)}) for line, pool in used
+        ),
     }
 
 
 def cluster_network(scheme: Scheme) -> str:
-    """Return a patch of `clusterNetwork.pods` in a Cluster of Cluster API, which takes a CIDR of each family.
-    Raises ValueError if the ranges of a family are not one CIDR: a larger one would have others' addresses.
+    """Return a patch of `clusterNetwork` of Cluster API: one CIDR of each family for pods, and for services
+    that an address space gives. Raises ValueError where they are not one: a larger one has others' addresses.
     """
-    every = list(aggregated(cidr.block for pool in scheme.pools for cidr in pool.ranges))
-    for family in scheme.families:
-        mine = [str(block) for block in every if block.family == family]
-        if len(mine) != 1:
-            have = f"{len(mine)} IPv{family} ranges" if mine else f"no IPv{family} range"
-            raise ValueError(f"{scheme.name} has {have}, and clusterNetwork.pods takes one")
-    blocks = [str(block) for family in scheme.families for block in every if block.family == family]
-    return _text({"spec": {"clusterNetwork": {"pods": {"cidrBlocks": blocks}}}})
+    if not isinstance(scheme, Cluster):
+        raise ValueError(f"{scheme.name} is an address space: name a cluster")  # noqa: TRY004 - of the user
+    network: dict[str, Any] = {}
+    for name, pools in (("pods", scheme.pools), ("services", scheme.networks[len(scheme.pools) :])):
+        every = list(aggregated(cidr.block for pool in pools for cidr in pool.ranges))
+        blocks: list[str] = []
+        for family in scheme.families:
+            mine = [str(block) for block in every if block.family == family]
+            if len(mine) > 1 or (name == "pods" and not mine):
+                have = count(len(mine), f"IPv{family} range")
+                raise ValueError(f"{scheme.name} has {have}, and clusterNetwork.{name} takes one")
+            blocks += mine
+        network |= {name: {"cidrBlocks": blocks}} if blocks else {}
+    return _text({"spec": {"clusterNetwork": network}})
 
 
-def _with_family(block: Block, facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {"family": f"IPv{block.family}", **facts}
+def _families(pool: Pool | None) -> dict[str, Any]:
+    return {
+        f"ipv{family}": {"cidrs": [str(cidr.block) for cidr in part.ranges], "blockSize": part.block_size}
+        for family, part in (pool.families.items() if pool else ())
+    }
+
+
+def _prefixes(rows: Iterable[tuple[Block, Mapping[str, Any]]]) -> dict[str, Any]:
+    return {str(block): {"family": f"IPv{block.family}", **facts} for block, facts in rows}
 
 
 def _text(value: Mapping[str, Any]) -> str:

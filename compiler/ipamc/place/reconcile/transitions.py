@@ -22,7 +22,7 @@ def newcomer(want: Want, context: Context) -> NodeState:
     """Return the state of a node without lines and without evidence: it needs what its pools owe it."""
     demands: tuple[Demand, ...]
     if context.one_block:  # the result of `needs`, without reading lines
-        demands = (Demand(want, context.cluster.families),) if want.offers else ()
+        demands = (Demand(want, context.cluster.families_of(want.node.name)),) if want.offers else ()
     else:
         demands = needs(want, (), (), context, follows=False)
     node, stale = want.node, _NEW if demands else ()

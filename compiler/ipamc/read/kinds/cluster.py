@@ -12,15 +12,16 @@ from ipamc.model import cluster
 from ipamc.model.acknowledge import Acknowledged
 from ipamc.model.admission import Admission
 from ipamc.model.bgp import POD_CIDR, POD_IP_POOL, Advert, Advertisement
-from ipamc.model.cidr import Range
+from ipamc.model.cidr import BITS, Range
 from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import since
 from ipamc.model.diagnostics import Place
 from ipamc.model.selector.label_syntax import dns_label_problem
 from ipamc.model.selector.selector import EVERY
+from ipamc.model.space import Ask
 from ipamc.read import rules
 from ipamc.read.kinds.pools import RawLabelSelector, RawSelector, read_label_selector, read_selector
-from ipamc.read.values import Metadata, Natural, Own, Positive, Reading, Text, given
+from ipamc.read.values import AnyOf, Metadata, Natural, Own, Positive, Reading, Text, given
 
 _MAJOR_MINOR = re.compile(r"v?([0-9]+)\.([0-9]+)")
 
@@ -70,6 +71,22 @@ class _Output(Own):
     node_objects: cluster.NodeObjects = "guarded"
 
 
+class _Services4(Own):
+    from_: Text = field(name="from")
+    prefix_length: Annotated[int, Meta(ge=12, le=32)]  # kube-apiserver takes no more than 20 bits
+
+
+class _Services6(Own):
+    from_: Text = field(name="from")
+    prefix_length: Annotated[int, Meta(ge=108, le=128)]
+
+
+class _Services(AnyOf):
+    any_of = ("ipv4", "ipv6")
+    ipv4: _Services4 | UnsetType = UNSET
+    ipv6: _Services6 | UnsetType = UNSET
+
+
 class _Advertisement(Own):
     name: Text
     labels: Annotated[dict[str, str], Meta(min_length=1)]
@@ -96,6 +113,7 @@ class RawSpec(Own):
         default_factory=lambda: ["IPv4"]
     )
     excluded_cidrs: list[str] = field(name="excludedCIDRs", default_factory=list)
+    services: _Services | UnsetType = UNSET
     unmatched_nodes: cluster.UnmatchedNodes = "error"
     unpooled: cluster.Unpooled = "refuse"
     quarantine_days: Natural | Literal["never"] = 7
@@ -193,6 +211,7 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[clust
         auto_create=tuple(ipam.auto_create),
         families=tuple({"IPv4": 4, "IPv6": 6}[family] for family in spec.ip_families),
         excluded=reading.ranges(spec.excluded_cidrs, here / "excludedCIDRs", pods=False),
+        services=_services(spec.services, here / "services"),
         unmatched_nodes=spec.unmatched_nodes,
         unpooled=spec.unpooled,
         quarantine_days=None if isinstance(spec.quarantine_days, str) else spec.quarantine_days,
@@ -209,6 +228,21 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[clust
         admission=spec.admission,
         acknowledges=tuple(entries),
     )
+
+
+def _services(raw: _Services | UnsetType, at: Place) -> cluster.Pool | None:
+    """Return the request of a service network; no pool has its name."""
+    if isinstance(raw, UnsetType):
+        return None
+    families = {}
+    for family, part in ((4, raw.ipv4), (6, raw.ipv6)):
+        if not isinstance(part, UnsetType):
+            here = at / f"ipv{family}"
+            ask = Ask(space=part.from_, prefix=part.prefix_length, at=here / "from")
+            families[family] = cluster.PoolFamily(
+                family=family, ranges=(), block_size=BITS[family], ask=ask, at=here
+            )
+    return cluster.Pool(name="services", at=at, families=families, selector=EVERY, selector_at=at)
 
 
 def _version(text: str) -> cluster.Version:

@@ -248,6 +248,8 @@ def _of_cluster(before: Cluster, after: Cluster) -> Iterator[Setting]:
             yield Setting(name=name, old=said, new=NONE)
     if before.address_space and after.address_space != before.address_space:
         yield Setting(name="addressSpace", old=before.address_space, new=after.address_space or NONE)
+    if (routes := before.cloud_routes) and not 0 < after.cloud_routes <= routes:
+        yield Setting(name="cloudRoutes", old=str(routes), new=str(after.cloud_routes or NONE))
     asked, asks = before.admission, after.admission
     if asked.assign and not asks.assign:
         yield Setting(name="admission.assign", old="true", new="false")
