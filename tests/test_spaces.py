@@ -99,6 +99,38 @@ def test_a_pool_grows_beside_its_range_and_gives_back(run: Run, tmp_path: Path) 
     assert '{"block":"10.0.80.0/20","pool":"fabric","node":"b/pods/2","quarantined":"2026-11-22"}' in lock
 
 
+def test_a_service_network_is_given_as_a_range_of_a_pool_is(run: Run, tmp_path: Path) -> None:
+    """Pods get nothing of it, no other cluster does, and it is in quarantine once its cluster asks no more."""
+    services = "  services: {ipv4: {from: fabric, prefixLength: 20}}\n"
+    write(tmp_path, "d/c.yaml", cluster("d") + services + "---\n" + pool("from: fabric", size=25))
+    assert run("compile", "--jobs", "1")[0] == 0
+    assert index(tmp_path) == [*START, ("d", "10.0.80.0/20"), ("d", "10.0.96.0/19")]
+    assert '"node":"d/services"}' in (tmp_path / "clusters/fabric/ipam.lock").read_text()
+    assert "10.0.80.0/20  excluded\n  cluster  d\n" in run("which", "10.0.80.1")[1]
+    write(tmp_path, "d/own.yaml", pool("cidrs: [10.0.80.0/24]", size=25, name="own"))
+    assert (
+        'error[IPC0208]: 10.0.80.0/24 of pool "own" overlaps excluded 10.0.80.0/20' in run("compile", "d")[1]
+    )
+    write(tmp_path, "d/own.yaml", pool("cidrs: [10.1.0.0/24]", size=25, name="services"))
+    assert "a pool is called services, too" in run("compile", "d")[1]
+    (tmp_path / "clusters/d/own.yaml").unlink()
+    edit(tmp_path, "d/c.yaml", services, "")
+    assert run("compile", "--jobs", "1")[0] == 0
+    assert '"node":"d/services","quarantined"' in (tmp_path / "clusters/fabric/ipam.lock").read_text()
+
+
+def test_a_pool_of_one_family_asks_a_space_of_both(run: Run, tmp_path: Path) -> None:
+    edit(
+        tmp_path,
+        "fabric/space.yaml",
+        "prefixLength: 19}",
+        "prefixLength: 19}\n  ipv6: {cidrs: ['fd00::/32'], prefixLength: 64}",
+    )
+    write(tmp_path, "d/c.yaml", member("d", "from: fabric"))
+    assert run("compile", "--jobs", "1")[0] == 0
+    assert ("d", "10.0.96.0/19") in index(tmp_path)
+
+
 def test_a_range_of_its_own_is_taken_in_as_it_is(run: Run, tmp_path: Path) -> None:
     edit(tmp_path, "c/c.yaml", "cidrs: [10.0.0.0/19]", "from: fabric")
     assert run("compile", "--jobs", "1")[0] == 0

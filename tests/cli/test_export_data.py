@@ -70,7 +70,7 @@ def test_the_shape(capsys: pytest.CaptureFixture[str]) -> None:
     data = exported(capsys, "tfvars", "lab")
     assert data.keys() == {"ipamc"}
     lab = data["ipamc"]["lab"]
-    assert list(lab) == ["pools", "ranges", "aggregates", "nodes", "blocks"]
+    assert list(lab) == ["pools", "services", "ranges", "aggregates", "nodes", "blocks"]
     assert lab["pools"]["a"] == {"ipv4": {"cidrs": ["10.0.0.0/24"], "blockSize": 26}}
     assert lab["ranges"]["10.0.2.0/23"] == {"family": "IPv4", "pool": "c", "blockSize": 26}
     assert lab["aggregates"]["10.0.1.0/25"] == {"family": "IPv4", "pool": "b", "longest": 26}
@@ -91,6 +91,7 @@ def test_no_other_key_and_value_changes_when_a_pool_in_the_middle_goes(
     gone = {part: sorted(before[part].keys() - after[part].keys()) for part in before}
     assert gone == {
         "pools": ["b"],
+        "services": [],
         "ranges": ["10.0.1.0/24"],
         "aggregates": ["10.0.1.0/25"],
         "nodes": ["b-1", "b-2"],
@@ -105,12 +106,20 @@ def test_ranges_of_a_space_are_by_the_name_that_asks(capsys: pytest.CaptureFixtu
     Path("clusters/net/space.yaml").write_text(SPACE)
     pool = POOL.replace("NAME", "pods").replace("cidrs: [CIDR]", "from: net")
     Path("clusters/red").mkdir()
-    text = CLUSTER.replace("NAME", "red") + pool.replace('  nodeSelector: rack == "pods"\n', "")
-    Path("clusters/red/cluster.yaml").write_text(text)
-    assert main(["compile", "net"]) == 0
+    asks = "  services: {ipv4: {from: net, prefixLength: 22}}\n---\n"
+    text = CLUSTER.replace("NAME", "red").replace("---\n", asks)
+    Path("clusters/red/cluster.yaml").write_text(text + pool.replace('  nodeSelector: rack == "pods"\n', ""))
+    assert main(["compile", "net", "red"]) == 0
     capsys.readouterr()
-    net = exported(capsys, "tfvars", "net")["ipamc"]["net"]
-    assert net["given"] == {"red/pods": {"ipv4": ["10.128.0.0/20"], "ipv6": []}}
+    data = exported(capsys, "tfvars", "net", "red")["ipamc"]
+    services, pods = ({"ipv4": [cidr], "ipv6": []} for cidr in ("10.128.16.0/22", "10.128.0.0/20"))
+    assert data["net"]["given"] == {"red/pods": pods, "red/services": services}
+    assert data["red"]["services"] == {"ipv4": {"cidrs": services["ipv4"], "blockSize": 32}}
+    assert list(data["red"]["ranges"]) == pods["ipv4"], "no pod has an address of a service"
+    network = {"pods": {"cidrBlocks": pods["ipv4"]}, "services": {"cidrBlocks": services["ipv4"]}}
+    assert exported(capsys, "capi", "red") == {"spec": {"clusterNetwork": network}}
+    assert main(["export", "capi", "net"]) == 1
+    assert "net is an address space: name a cluster" in capsys.readouterr().err
 
 
 def test_a_patch_of_cluster_api_has_one_range_of_a_family(capsys: pytest.CaptureFixture[str]) -> None:

@@ -62,6 +62,10 @@ FULL: dict[str, dict[str, Any]] = {
             "ipam": {"mode": "multi-pool", "operator": "adopt", "pinning": "node", "autoCreate": ["default"]},
             "ipFamilies": ["IPv4", "IPv6"],
             "excludedCIDRs": ["10.96.0.0/12"],
+            "services": {
+                "ipv4": {"from": "fabric", "prefixLength": 20},
+                "ipv6": {"from": "fabric", "prefixLength": 112},
+            },
             "unmatchedNodes": "skip",
             "unpooled": "hold",
             "quarantineDays": "never",

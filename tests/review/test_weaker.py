@@ -23,6 +23,7 @@ spec:
   bgp: metallb
   quarantineDays: 5
   budget: {leave: 10}
+  cloudRoutes: 100
   acknowledge: [{code: IPC0311, reason: to come, pools: [a, old], nodes: zone == "z"}]
 ---
 apiVersion: ipamc/v1alpha1
@@ -79,6 +80,9 @@ def cluster(text: str) -> Scheme:
         ("quarantineDays: 5", "quarantineDays: never", []),
         ("budget: {leave: 10}", "budget: {leave: 50}", ["budget.leave 10 % → 50 %"]),
         ("budget: {leave: 10}", "budget: {}", []),
+        ("cloudRoutes: 100", "cloudRoutes: 200", ["cloudRoutes 100 → 200"]),
+        ("  cloudRoutes: 100\n", "", ["cloudRoutes 100 → (none)"]),
+        ("cloudRoutes: 100", "cloudRoutes: 50", []),
         ("assign: true, ", "", ["admission.assign true → false"]),
         ("enforce: warn", "enforce: none", ["admission.enforce warn → none"]),
         ("enforce: warn", "enforce: deny", []),

@@ -65,7 +65,7 @@ class Node(msgspec.Struct, frozen=True, gc=False):
         return self.ready or self.agent_ran or bool(self.pod_ips)
 
 
-class NodeGroup(msgspec.Struct, frozen=True, kw_only=True):
+class NodeGroup(msgspec.Struct, frozen=True):
     """An entry of a NodeInventory with `maximum`: an autoscaler makes its nodes, and a refresh keeps it."""
 
     names: str

@@ -17,7 +17,7 @@ from ipamc.review.shown_pools import Choice
 
 def document(data: Mapping[str, Any], *, helm: bool) -> str:
     """Return data by cluster as the variable `ipamc`, or as the value `global.ipamc`, which subcharts see."""
-    return _text({"global": {"ipamc": data}} if helm else {"ipamc": data})
+    return json.dumps({"global": {"ipamc": data}} if helm else {"ipamc": data}, indent=2) + "\n"
 
 
 def data_of(scheme: Scheme, lock: Lock) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def cluster_network(scheme: Scheme) -> str:
                 raise ValueError(f"{scheme.name} has {have}, and clusterNetwork.{name} takes one")
             blocks += mine
         network |= {name: {"cidrBlocks": blocks}} if blocks else {}
-    return _text({"spec": {"clusterNetwork": network}})
+    return json.dumps({"spec": {"clusterNetwork": network}}, indent=2) + "\n"
 
 
 def _families(pool: Pool | None) -> dict[str, Any]:
@@ -82,7 +82,3 @@ def _families(pool: Pool | None) -> dict[str, Any]:
 
 def _prefixes(rows: Iterable[tuple[Block, Mapping[str, Any]]]) -> dict[str, Any]:
     return {str(block): {"family": f"IPv{block.family}", **facts} for block, facts in rows}
-
-
-def _text(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, indent=2) + "\n"

@@ -30,13 +30,9 @@ def up_to_maximum(plan: Plan, reconciled: Reconciled, today: str) -> tuple[Plan,
         return plan, []
     grown = replace(cluster, nodes=tuple(more[name] for name in sorted(more)))
     wants = {want.node.name: want for want in assign(grown)}
+    ranges, one = RangeIndex(cluster.pools), cluster.mode.one_block
     context = Context(
-        cluster=cluster,
-        lock=lock,
-        consent=Consent(),
-        today=today,
-        ranges=RangeIndex(cluster.pools),
-        one_block=cluster.mode.one_block,
+        cluster=cluster, lock=lock, consent=Consent(), today=today, ranges=ranges, one_block=one
     )
     demands = [demand for name in more for demand in newcomer(wants[name], context).demands]
     pinned = place_pins(cluster, replace(reconciled, lock=lock), demands)

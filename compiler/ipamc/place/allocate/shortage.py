@@ -102,9 +102,8 @@ def no_room_for_maximum(
         lack = f"pool {shortage.pool} has no room for {count(len(nodes), 'node')} that maximum allows"
         message = f"{first.name} is the first node without a block: {lack}; {pool.words(shortage)}"
         also = [Related(pool.at, f"pool {shortage.pool} is full then")]
-        yield warning(
-            "IPC0315", first.at / "maximum", message, also=also, help=f"{pool.ways_out}; or lower maximum"
-        )
+        fix = f"{pool.ways_out}; or lower maximum"
+        yield warning("IPC0315", first.at / "maximum", message, also=also, help=fix)
 
 
 def no_family(cluster: Scheme, unserved: Iterable[Unserved]) -> Iterator[Diagnostic]:

@@ -74,17 +74,12 @@ def read_inventory(raw: RawInventory, at: Place, reading: Reading) -> Iterator[N
         if not sound:
             reading.labels(entry.labels, here, "labels")
         if entry.name is UNSET or index in several:
-            pattern, labels, most = str(entry.names), entry.labels, entry.max_pods
-            every = [
-                Node(name, labels, here, "", (), most, planned=True, pattern=pattern)
-                for name in several[index]
-            ]
+            pattern, labels, most, names = str(entry.names), entry.labels, entry.max_pods, several[index]
+            every = [Node(name, labels, here, "", (), most, planned=True, pattern=pattern) for name in names]
             if every and entry.maximum is not UNSET:
-                some, maximum = node_names.size(node_names.parse(pattern)), entry.maximum
+                some = node_names.size(node_names.parse(pattern))
                 every, more = every[:some], tuple(every[some:])
-                yield NodeGroup(
-                    names=pattern, maximum=maximum, labels=labels, max_pods=most, at=here, more=more
-                )
+                yield NodeGroup(pattern, entry.maximum, labels, most, here, more)
             yield from every
             continue
         if entry.maximum is not UNSET:
