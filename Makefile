@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo dist recordings site reference test test-all coverage e2e e2e-agents ci-lab container fuzz crash growth bench profile soak soak-e2e soak-agents clean
+.PHONY: help demo dist recordings site reference test test-all coverage e2e e2e-agents ci-lab tofu container fuzz crash growth bench profile soak soak-e2e soak-agents clean
 
 # Tests start thousands of processes of ipamc: compiled modules are kept, whatever the caller's shell says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -22,6 +22,7 @@ help:
 	@echo 'make e2e-agents  the same with real cilium-agents, pods and a BGP router, as root on Linux: AGENTS="1.18" are built from source, with Go'
 	@echo '             of both a part: each promise once. IPAMC_TESTS=all has the whole, as .ci/all does'
 	@echo 'make ci-lab  the pipelines that ipamc ci writes, run by gitlab-ci-local and read by actionlint: needs npm, Go, rsync'
+	@echo 'make tofu    the example for OpenTofu in docs/how-to/export.md, planned and applied: needs Go'
 	@echo 'make dist    wheel and sdist, built twice and compared, with their hashes and an SBOM, in dist/'
 	@echo 'make container  the steps of the Containerfile in a scratch folder, and its image where docker, podman or buildah is: needs the network'
 	@echo 'make fuzz    mutated clusters, merges, command lines and pull requests, for FUZZ_SECONDS=600, from FUZZ_SEED; FUZZ_KIND=requests'
@@ -92,6 +93,9 @@ e2e-agents: .venv/.made-for-tests
 
 ci-lab: .venv/.made-for-tests
 	lab="$$(.ci/pipelines)"; IPAMC_PIPELINES="$$lab" $(BIN)/python -m pytest tests/cli/test_pipelines_lab.py tests/release/test_workflows_lab.py
+
+tofu: .venv/.made-for-tests
+	tofu="$$(.ci/tofu)"; PATH="$$tofu:$$PATH" $(BIN)/python -m pytest tests/test_pages.py::test_a_page_shows_what_is_printed -k how-to/export
 
 container: .venv/.made-for-tests
 	IPAMC_CONTAINER=yes $(BIN)/python -m pytest -rs tests/test_container.py
