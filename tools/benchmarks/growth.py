@@ -25,7 +25,7 @@ from pathlib import Path
 
 from inputs import CLUSTER
 from measure import IPAMC, Cost, least, run
-from verbs import CASES, Case
+from verbs import CASES, READING, RUNNING, Case
 from verbs import measure as measure_verbs
 
 Files = Mapping[str, str | bytes]
@@ -113,19 +113,28 @@ def weigh(shape: Shape, start: Cost) -> tuple[float, Cost]:
 
 
 def double(name: str, case: Case, wanted: Sequence[str]) -> Iterator[str]:
-    """Print what each verb costs for n and 2n parts of a repository; yield the names of those that fail."""
+    """Print what each verb costs for n and 2n parts of a repository; yield the names of those that fail.
+
+    One run is enough where it passes; the others are measured again.
+    """
     if wanted and not any(part in name for part in wanted):
         return
-    for verb, (start, before, after) in measure_verbs(case, RUNS).items():
-        small, large = less(before, start).seconds, less(after, start).seconds
-        slow = large - FREE > 2 * LIMIT * small
-        bad = [
-            word for word, true in (("SLOW", slow), (f"EXIT {after.code}", after.code not in {0, 1})) if true
-        ]
-        figures = f"{case.parts:>9,} {'':>6} {small:>6.2f} {'':>7} {large:>6.2f} {large / small / 2:>6.2f}"
-        print(f"{f'{name}, {verb}':<46} {figures} {' '.join(bad)}", flush=True)
-        if bad:
-            yield f"{name}, {verb}"
+    verbs: Sequence[str] = case.verbs or (*READING, *RUNNING)
+    for runs in (1, RUNS):
+        failed = []
+        for verb, (start, before, after) in measure_verbs(case, verbs, runs).items():
+            small, large = less(before, start).seconds, less(after, start).seconds
+            slow = large - FREE > 2 * LIMIT * small
+            bad = ["SLOW"] * slow + [f"EXIT {after.code}"] * (after.code not in {0, 1})
+            failed += [verb] if bad else []
+            figures = (
+                f"{case.parts:>9,} {'':>6} {small:>6.2f} {'':>7} {large:>6.2f} {large / small / 2:>6.2f}"
+            )
+            print(f"{f'{name}, {verb}':<46} {figures} {' '.join(bad)}", flush=True)
+        verbs = failed
+        if not verbs:
+            break
+    yield from (f"{name}, {verb}" for verb in verbs)
 
 
 def main() -> None:

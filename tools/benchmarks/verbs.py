@@ -58,6 +58,8 @@ class Case(NamedTuple):
     """How the dump is written: json, yaml, line (JSON on one line), zip (an entry for each object)."""
     commits: bool = False
     """n commits of history, each with another lock."""
+    beside: Callable[[int], Iterable[dict[str, Any]]] | None = None
+    """Further objects of the dump."""
 
 
 def home(files: Files) -> Files:
@@ -131,6 +133,31 @@ def reserved(count: int) -> Files:
     return one_pool(placing.nodes(count), "10.0.0.0/8", reserved=entries)
 
 
+def cluster_cidrs(count: int) -> Iterable[dict[str, Any]]:
+    """Return ClusterCIDRs, each for the nodes of one zone."""
+    for number in range(count):
+        chosen = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [f"z{number}"]}
+        yield {"apiVersion": "networking.x-k8s.io/v1", "kind": "ClusterCIDR", "metadata": {"name": f"c{number}"},
+               "spec": {"perNodeHostBits": 8, "ipv4": placing.cidr(number, 20, 11 << 24),
+                        "nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [chosen]}]}}}  # fmt: skip
+
+
+def advertised(count: int) -> Iterable[dict[str, Any]]:
+    """Return Services and CiliumPodIPPools, with ranges that do not overlap."""
+    for number in range(count):
+        yield {"apiVersion": "cilium.io/v2alpha1", "kind": "CiliumPodIPPool", "metadata": {"name": f"p{number}"},
+               "spec": {"ipv4": {"cidrs": [placing.cidr(number, 24, 12 << 24)], "maskSize": 28}}}  # fmt: skip
+        yield {"apiVersion": "cilium.io/v2", "kind": "CiliumLoadBalancerIPPool", "metadata": {"name": f"l{number}"},
+               "spec": {"blocks": [{"cidr": placing.cidr(number, 24, 13 << 24)}]}}  # fmt: skip
+
+
+def pods(count: int) -> Iterable[dict[str, Any]]:
+    return (
+        running.pod(f"p{number}", "node-000001", placing.cidr(number, 32).partition("/")[0])
+        for number in range(count)
+    )
+
+
 OF_HISTORY = ("show", "which", "report", "plan --base", "show --runway")
 CASES: dict[str, Case] = {
     "nodes, slim YAML": Case(lambda n: pooled(inputs.as_yaml(inputs.nodes(range(n)))), 8000),
@@ -163,10 +190,13 @@ CASES: dict[str, Case] = {
     "folders without documents": Case(
         lambda n: {**pooled(placing.nodes(2)), **{f"clusters/x{i:05}/x.yaml": "#" for i in range(n)}}, 1000
     ),
-    "clusters": Case(fleet, 50),
-    "clusters in a space": Case(clusters, 50),
-    "commits": Case(lambda _: pooled(placing.nodes(4)), 100, OF_HISTORY, commits=True),
+    "clusters": Case(fleet, 200),
+    "clusters in a space": Case(clusters, 150),
+    "commits": Case(lambda _: pooled(placing.nodes(4)), 400, OF_HISTORY, commits=True),
     "entries of a zip": Case(lambda n: pooled(placing.nodes(n)), 4000, (*RUNNING,), "zip"),
+    "ClusterCIDRs": Case(lambda _: pooled(placing.nodes(40)), 3000, (*RUNNING,), beside=cluster_cidrs),
+    "pools of Cilium": Case(lambda _: pooled(placing.nodes(40)), 4000, (*RUNNING,), beside=advertised),
+    "pods": Case(lambda _: pooled(placing.nodes(40)), 20000, (*RUNNING,), beside=pods),
     "errors": Case(lambda n: pooled(placing.inventory([{"name": f"?{i}"} for i in range(n)])), 8000, (*READING,)),
 }  # fmt: skip
 MORE = {"show --runway": ["show", "--runway"]}
@@ -191,7 +221,7 @@ class Scene:
         self._commit()
         if case.commits:
             self._history(parts)
-        self.dump = self._dump(case.dump)
+        self.dump = self._dump(case.dump, case.beside(parts) if case.beside else ())
 
     def _commit(self) -> None:
         git(self.top, "add", "-A")
@@ -208,11 +238,11 @@ class Scene:
         path.write_text(text)
         self._commit()
 
-    def _dump(self, style: str) -> str:
+    def _dump(self, style: str, beside: Iterable[dict[str, Any]]) -> str:
         lock = self.top / HOME / "ipam.lock"
         rows = list(map(json.loads, lock.read_text().splitlines()[1:])) if lock.exists() else []
         rows = [row for row in rows if "quarantined" not in row]
-        found = [running.config_map()]
+        found = [running.config_map(), *beside]
         for row in rows:
             number = int(row["node"].rpartition("-")[2])
             small = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": row["node"], "uid": running.uid_of(number)},
@@ -247,9 +277,8 @@ class Scene:
         return cost
 
 
-def measure(case: Case, runs: int) -> dict[str, tuple[Cost, Cost, Cost]]:
+def measure(case: Case, verbs: Iterable[str], runs: int) -> dict[str, tuple[Cost, Cost, Cost]]:
     """Return what each verb costs with 2, n and 2n parts."""
-    verbs = case.verbs or (*READING, *RUNNING)
     found: dict[str, list[Cost]] = {verb: [] for verb in verbs}
     for parts in (2, case.parts, 2 * case.parts):
         with tempfile.TemporaryDirectory() as scratch:

@@ -294,7 +294,7 @@ def _run(task: PlanRun) -> ClusterReport:
     difference = replace(difference, weaker=(*difference.weaker, *hides))
     refused = difference.lines.refused if Gate.RELEASE in task.allow else difference.lines.unlawful
     # It starts processes of git, and only a finding about the lock says it.
-    suspect = refused or difference.lines.resized or plan.lock.shards > base.lock.shards
+    suspect = before and (refused or difference.lines.resized or plan.lock.shards > base.lock.shards)
     restore = way_back(task.revision, plan.lock.path, name) if suspect else ""
     lost = [*line_changed(base.lock, plan, refused, task.today, task.revision, restore)]
     lost += shards_grown(base.lock, plan, restore)

@@ -53,8 +53,13 @@ def _render(report: PlanReport, clusters: Sequence[ClusterReport], limit: int) -
     cutter = _Cutter(limit, alone=len(report.clusters) == 1)
     sign = "⛔" if any(map(_stops, report.clusters)) else "✅"
     parts = [mark(report), f"### {sign} {headline(report.clusters)}"]
+    size = 0
     for cluster in clusters:
-        parts += [] if quiet(cluster) else cutter.cluster(cluster)
+        if size > LONGEST_PLAN_COMMENT:
+            break  # nothing that follows makes it fit
+        new = [] if quiet(cluster) else [*cutter.cluster(cluster)]
+        parts += new
+        size += sum(map(len, new))
     same = []
     for cluster in filter(quiet, clusters):
         said = tally(f for f in cluster.findings if f.severity is Severity.WARNING or f.acknowledged)

@@ -30,11 +30,15 @@ class TreeEntry(Struct, frozen=True):
 
 
 @lru_cache(maxsize=64)
+def _children(folder: str, commit: str, path: str) -> Mapping[str, TreeEntry]:
+    return _below(folder, commit, path)
+
+
 def folders(folder: str, commit: str, path: str) -> tuple[str, ...]:
     """Return the names of folders and links below a path ("" is the top), in order. One call of git.
     Raises EnvironmentFailure for a file.
     """
-    return tuple(name for name, entry in _below(folder, commit, path).items() if entry.sort != FILE)
+    return tuple(name for name, entry in _children(folder, commit, path).items() if entry.sort != FILE)
 
 
 def files(
@@ -46,7 +50,8 @@ def files(
     are skipped. Raises EnvironmentFailure for a link that leads elsewhere, for a folder that is a link or a
     submodule itself, and for more than LARGEST_FILE bytes of a file or LARGEST_INPUTS bytes of all.
     """
-    below = _below(folder, commit, path, "-r")
+    if not (below := _below(folder, commit, path, "-r")):
+        return {}  # no process to read nothing
     within = f"{path}/" if path else ""
     chosen: dict[str, str] = {}
     with reader(folder) as read:
@@ -136,11 +141,10 @@ def _below(folder: str, commit: str, path: str, *options: str) -> dict[str, Tree
         return listed(folder, commit, [], *options)
     found = listed(folder, commit, [f"{path}/"], *options)
     if not found:  # git has no empty folders
-        every = [path, *(parent.as_posix() for parent in PurePosixPath(path).parents if parent.name)]
-        for name, entry in listed(folder, commit, every, "-t").items():
-            if entry.sort != FOLDER and name in every:
-                said = f"is a {entry.sort}, and no folder of clusters can be there"
-                raise EnvironmentFailure(f"{commit[:12]}:{name} {said}")
+        above, _, name = path.rpartition("/")
+        if entry := _children(folder, commit, above).get(name):
+            said = f"is a {entry.sort}, and no folder of clusters can be there"
+            raise EnvironmentFailure(f"{commit[:12]}:{path} {said}")
     return {name.removeprefix(f"{path}/"): entry for name, entry in found.items()}
 
 

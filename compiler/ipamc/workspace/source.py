@@ -84,9 +84,7 @@ class Disk(Struct, frozen=True):
         own = of_space(lock.text, sources)
         surveyed: Surveyed = ()
         if own and rendered:
-            from ipamc.workspace.survey import survey_members
-
-            surveyed = survey_members(folder, lock.text)
+            surveyed = _surveyed(folder, lock.text, self.spaces)
         return Inputs(
             name=name_of(folder),
             folder=folder,
@@ -155,6 +153,7 @@ class Disk(Struct, frozen=True):
 
 def fleet(folders: Sequence[str], assume: Version | None = None) -> Disk:
     """Return the disk with clusters, and what each of them asks of all folders, or of git: looked up once."""
+    _surveyed_once.cache_clear()
     spaces = {parent: spaces_in(parent) for parent in set(map(parent_of, folders))}
     missing = [path for each in folders for path in _started(each) if not os.path.lexists(path)]
     absent = frozenset[str]()
@@ -258,6 +257,22 @@ Source = Disk | Commit
 def _rendered(files: Mapping[str, bytes]) -> dict[str, bytes]:
     within = f"{disk.RENDERED}/"
     return {path.removeprefix(within): data for path, data in files.items() if path.startswith(within)}
+
+
+def _surveyed(folder: str, lock: bytes | None, spaces: Mapping[str, Sequence[str]]) -> Surveyed:
+    from ipamc.workspace.survey import members_of, survey_members
+
+    if (parent := parent_of(folder)) in spaces:
+        return members_of(name_of(folder), _surveyed_once(parent))
+    return survey_members(folder, lock)
+
+
+@lru_cache(maxsize=1)
+def _surveyed_once(parent: str) -> Mapping[str, Surveyed]:
+    """Remember the survey of a run: S spaces and C clusters would take S surveys of C clusters."""
+    from ipamc.workspace.survey import survey_all
+
+    return survey_all(parent)
 
 
 @lru_cache(maxsize=1)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path, PurePath
 
 from msgspec.structs import replace
 
 from ipamc.check.address_space import HeldBlock, held_lines, prefixes_of
-from ipamc.lock.file import load, skim
+from ipamc.lock.file import load, mode_of, skim
 from ipamc.model.cidr import CidrError, parse_block
-from ipamc.model.cluster import AddressSpace
+from ipamc.model.cluster import AddressSpace, SpaceMode
 from ipamc.model.diagnostics import Log, Refused, Severity, Span
 from ipamc.model.gc_pause import paused_collector
 from ipamc.model.lock import Consent
@@ -23,27 +24,53 @@ from ipamc.read.read import may_have_pools, read_folder
 from ipamc.read.space_index import Index, IndexLine, dump_index, load_index
 from ipamc.workspace import disk, safe_read
 from ipamc.workspace.clusters import name_of, parent_of
-from ipamc.workspace.failure import one_line
+from ipamc.workspace.failure import EnvironmentFailure, one_line
 from ipamc.workspace.inputs import read_sources
 from ipamc.workspace.spaces import index_path, may_be_member
 
 
 def survey_members(folder: str, lock: bytes | None) -> Surveyed:
-    """Read the addresses that the clusters beside a space occupy and request."""
-    path, me = index_path(name_of(folder)), disk.identity(folder)  # also of "."
-    known = known_ranges(lock, safe_read.read(index_path(folder)), name_of(folder))
-    others = (other for other in beside(folder) if disk.identity(other) != me)
-    spaces = {name: {path: text} for name, text in known.items()}
+    """Read the addresses that the clusters beside a space occupy and request, with the ranges of its lock."""
+    name = name_of(folder)  # also of "."
+    known = known_ranges(lock, safe_read.read(index_path(folder)), name)
+    ranges = {cluster: {index_path(name): text} for cluster, text in known.items()}
+    return members_of(name, _survey(beside(parent_of(folder)), ranges))
+
+
+def survey_all(parent: str) -> Mapping[str, Surveyed]:
+    """Read the clusters below a folder once, for all spaces there; return them by address space.
+    The ranges are those of the locks on the disk.
+    """
+    ranges: dict[str, dict[str, bytes]] = {}
+    for space in disk.below(parent):
+        with suppress(EnvironmentFailure, OSError):  # its own compile reports it
+            lock, path = disk.read_lock(space), index_path(space)
+            mine = lock if mode_of(lock) == SpaceMode.SPACE else None
+            for cluster, text in known_ranges(mine, safe_read.read(path), name_of(space)).items():
+                ranges.setdefault(cluster, {})[index_path(name_of(space))] = text
+    return _survey(beside(parent), ranges)
+
+
+def _survey(folders: Iterable[str], ranges: Mapping[str, Mapping[str, bytes]]) -> Mapping[str, Surveyed]:
+    """Read clusters, by address space. `ranges` are indexes with the ranges of its pools, by cluster."""
+    found: dict[str, list[ClusterPrefixes | Unread]] = {}
     with paused_collector():
-        found = [_survey_of(other, spaces.get(name_of(other), {})) for other in others]
-    return tuple(each for each in found if each is not None)
+        for folder in folders:
+            if each := _survey_of(folder, ranges.get(name_of(folder), {})):
+                found.setdefault(each.space, []).append(each)
+    return found
 
 
-def beside(folder: str) -> Iterator[str]:
-    """Yield the clusters' folders beside one: below `clusters/` all, elsewhere those with a lock."""
-    if safe_read.link_on_the_way(folder):
-        return  # its own compile refuses it
-    parent = parent_of(folder)
+def members_of(space: str, found: Mapping[str, Surveyed]) -> Surveyed:
+    """Return the clusters that are, or may be, members of a space, in order of name."""
+    every = (each for name in ("", space) for each in found.get(name, ()) if each.cluster != space)
+    return tuple(sorted(every, key=lambda each: each.cluster))
+
+
+def beside(parent: str) -> Iterator[str]:
+    """Yield the clusters' folders below one: below `clusters/` all, elsewhere those with a lock."""
+    if safe_read.link_on_the_way(parent):
+        return  # the compile of each refuses it
     all_of_them = Path(parent).resolve().name == disk.CLUSTERS
     for other in disk.below(parent):
         if all_of_them or os.path.lexists(disk.lock_path(other)):

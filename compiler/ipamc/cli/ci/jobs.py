@@ -126,14 +126,18 @@ def of_environments(patterns: str, names: Iterable[str]) -> dict[str, str]:
     return {name: environment for name, environment in found if environment}
 
 
-def github(planned: Sequence[Job], *, plan: bool) -> str:
-    """Return the lines for `$GITHUB_OUTPUT`: `has_work`, `has_plan`, and a matrix in one line of JSON.
-    GitHub refuses an empty matrix: test `has_work` first. `has_plan` is true, too, where clusters were only
-    deleted: they have a plan and no job.
+def github(planned: Sequence[Job], *, stage: str, plan: bool) -> str:
+    """Return the lines for `$GITHUB_OUTPUT`: how each job has to end, and a matrix in one line of JSON.
+    A job that has work has to end with `success`; another one is `skipped`, because GitHub refuses an empty
+    matrix. `plan` has work, too, where clusters were only deleted: they have a plan and no job.
     """
+    work = {"apply" if stage == "repair" else stage: planned, "plan": plan}
+    rows = [
+        f"{job}={'success' if work.get(job) else 'skipped'}"
+        for job in ("compile", "plan", "apply", "refresh")
+    ]
     matrix = json.dumps({"include": [job.record() for job in planned]}, separators=(",", ":"))
-    work, plans = json.dumps(bool(planned)), json.dumps(plan)
-    return f"has_work={work}\nhas_plan={plans}\nmatrix={matrix}\n"
+    return "\n".join((*rows, f"matrix={matrix}", ""))
 
 
 class Child(Struct, frozen=True, kw_only=True):

@@ -71,7 +71,7 @@ def matrix(
     """List the clusters below clusters/ whose inputs, lock or rendered files changed between --base and HEAD.
 
     A cluster that was deleted has no job, but it has a plan: --output names lists it, for 'ipamc plan
-    --clusters-from FILE --base REV', and has_plan is true for --output github.
+    --clusters-from FILE --base REV', and plan=success for --output github.
 
     An address space is compiled with each change of a cluster, and so are clusters of which its index tells
     something else. It is never applied: nothing of it is in a cluster.
@@ -106,7 +106,7 @@ def matrix(
         --large: The most shards that one job applies.
     Examples:
         ipamc ci matrix --output github --base "$BASE" >> "$GITHUB_OUTPUT"
-            # write has_work, has_plan, and the matrix for fromJSON
+            # write compile, plan, apply (success or skipped), and the matrix for fromJSON
         ipamc ci matrix --output gitlab --stage apply --base last-success --write child.yml
             # write the child pipeline after a merge
         ipamc ci matrix --output names --base origin/main
@@ -133,7 +133,7 @@ def matrix(
     if output == "names":
         text = "".join(f"{name}\n" for name in sorted([*repaired, *(gone if plan else ())]))
     elif output == "github":
-        text = jobs.github(planned, plan=plan)
+        text = jobs.github(planned, stage=stage, plan=plan)
     else:
         whole = share(clusters, apply=False) if stage == "repair" else ()
         more = {name: whole for name in ("refresh", "audit") if asked[name]}

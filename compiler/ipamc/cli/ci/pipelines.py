@@ -159,12 +159,9 @@ def github(*, branch: str, schedule: str, path: str | None, install: Install, **
             "with --server, one run waits at most: a scheduled one would take the place of a merge, "
             "and with --unattended not apply it; omit --unattended"
         )
-    # A schedule and a run by hand may be of any branch or tag.
+    # A schedule and a run by hand may be of any branch or tag; what reaches a cluster runs for this one.
     quoted = branch.replace("'", "''")
-    trunk = f"'refs/heads/{quoted}'"
-    other = "github.event_name != 'schedule' && github.event_name != 'workflow_dispatch'"
-    chosen["changes_if"] = f"{other} || github.ref == {trunk}"
-    chosen["merge_if"] = f"github.event_name == 'workflow_dispatch' && github.ref != {trunk}"
+    chosen["on_branch"] = f"github.ref == 'refs/heads/{quoted}'"
     chosen["runner"] = chosen["runner"] or ("ubuntu-24.04",)
     values = {"branch": branch, "schedule": schedule, **chosen}
     return _pipeline("github", path or ".github/workflows/ipamc.yml", install, values)
