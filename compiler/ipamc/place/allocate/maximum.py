@@ -10,10 +10,10 @@ from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.lock import Consent, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import Plan, Reconciled
+from ipamc.place.allocate import shortage
 from ipamc.place.allocate.allocate import place_pins
 from ipamc.place.allocate.newcomers import Newcomers
 from ipamc.place.allocate.occupancy import Occupancy, blocked
-from ipamc.place.allocate.shortage import no_room_for_maximum
 from ipamc.place.candidates import assign
 from ipamc.place.reconcile.context import Context
 from ipamc.place.reconcile.transitions import newcomer
@@ -43,4 +43,5 @@ def up_to_maximum(plan: Plan, reconciled: Reconciled, today: str) -> tuple[Plan,
     placed.place(pinned.demands, State.HELD)
     new = [*pinned.new, *placed.lines]
     after = replace(occupancy, lines=sorted([*lines, *placed.lines], key=by_block))
-    return replace(plan, more=tuple(new)), list(no_room_for_maximum(cluster, placed.short, after, lock))
+    short = shortage.no_room_for_maximum(cluster, placed.short, after, lock)
+    return replace(plan, more=tuple(new)), list(short)
