@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -27,6 +28,9 @@ from ipamc.workspace.clusters import name_of, parent_of
 from ipamc.workspace.failure import EnvironmentFailure, one_line
 from ipamc.workspace.inputs import read_sources
 from ipamc.workspace.spaces import index_path, may_be_member
+
+if TYPE_CHECKING:
+    from ipamc.workspace.source import Disk
 
 
 def survey_members(folder: str, lock: bytes | None) -> Surveyed:
@@ -53,10 +57,13 @@ def survey_all(parent: str) -> Mapping[str, Surveyed]:
 
 def _survey(folders: Iterable[str], ranges: Mapping[str, Mapping[str, bytes]]) -> Mapping[str, Surveyed]:
     """Read clusters, by address space. `ranges` are indexes with the ranges of its pools, by cluster."""
+    from ipamc.workspace.source import fleet
+
     found: dict[str, list[ClusterPrefixes | Unread]] = {}
+    known = fleet(tuple(folders))
     with paused_collector():
-        for folder in folders:
-            if each := _survey_of(folder, ranges.get(name_of(folder), {})):
+        for folder in known.folders:
+            if each := _survey_of(folder, ranges.get(name_of(folder), {}), known):
                 found.setdefault(each.space, []).append(each)
     return found
 
@@ -77,12 +84,10 @@ def beside(parent: str) -> Iterator[str]:
             yield PurePath(other).as_posix()
 
 
-def _survey_of(folder: str, spaces: Mapping[str, bytes]) -> ClusterPrefixes | Unread | None:
+def _survey_of(folder: str, spaces: Mapping[str, bytes], known: Disk) -> ClusterPrefixes | Unread | None:
     """Read the addresses of a cluster; None if it is in no address space. Never raises.
     `spaces` are indexes with the ranges of its pools.
     """
-    from ipamc.workspace.source import Disk
-
     name = name_of(folder)
     try:
         sources, refused = read_sources(folder)
@@ -90,7 +95,7 @@ def _survey_of(folder: str, spaces: Mapping[str, bytes]) -> ClusterPrefixes | Un
             return Unread(cluster=name, space="", at=refused[0].at, problem=refused[0].message)
         if not may_be_member(sources):
             return None
-        return survey(Disk(spaces={parent_of(folder): ()}).inputs(folder, rendered=False), spaces)
+        return survey(replace(known, spaces={parent_of(folder): ()}).inputs(folder, rendered=False), spaces)
     except Exception as problem:  # noqa: BLE001 - even a bug must not hide the results of the others
         text = one_line(problem) or f"ipamc failed: {type(problem).__name__}"
         return Unread(cluster=name, space="", at=Span(folder), problem=text)
