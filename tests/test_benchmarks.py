@@ -222,7 +222,7 @@ SHOWN = {
     "bench.py": "## Goals",
     "compile.py": "ipam.lock, rendered/ciliumnodes/000/ciliumnodes.yaml",
     "dumps.py": "refresh",
-    "future.py": "show bench --runway",
+    "future.py": "forecast bench",
     "peers.py": "cue export (JSON)",
     "report.py": "seconds to open",
     "rules.py": "room for each zone",

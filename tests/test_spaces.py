@@ -312,7 +312,7 @@ NO_NODES = "fabric is an address space; it has no nodes: name a cluster"
     "words",
     [
         ("audit", "fabric", "dump.json"),
-        ("ci", "apply", "a", "fabric"),
+        ("apply", "a", "fabric"),
         ("ci", "flux", "fabric"),
         ("ci", "rbac", "fabric"),
         ("import", "fabric", "dump.json"),
@@ -321,7 +321,7 @@ NO_NODES = "fabric is an address space; it has no nodes: name a cluster"
         ("init", "fabric"),
         ("resize", "fabric", "dump.json"),
         ("runbook", "fabric"),
-        ("show", "fabric", "--what-if", "+3"),
+        ("forecast", "fabric", "--what-if", "+3"),
         ("suggest", "pool", "fabric", "--size", "20"),
     ],
     ids=" ".join,
@@ -375,7 +375,7 @@ def test_a_space_counts_ranges_and_no_total_counts_them_twice(run: Run) -> None:
     said = run("show")[1]
     assert "fabric: 2 clusters with 2 ranges" in said
     assert [line.split()[2] for line in said.splitlines() if line.startswith("all clusters")] == ["20,480"]
-    assert "125 ranges" in run("show", "fabric", "--runway")[1]
+    assert "125 ranges" in run("forecast", "fabric")[1]
     run("lock", "fabric", "--renumber", "a/pods")
     assert "then ipamc lock fabric --settle a/pods" in run("plan", "fabric", "--base", "HEAD")[1]
 
@@ -425,7 +425,7 @@ def test_a_space_is_told_of_in_ranges(run: Run, tmp_path: Path) -> None:
         ("which a/pods", "  range    a/pods\n"),
         ("which 10.0.40.0", "10.0.40.0/32  free\n  cluster  a\n"),
         ("show fabric", "fabric: 2 clusters with 2 ranges"),
-        ("show fabric --runway", "| RANGES A WEEK |"),
+        ("forecast fabric", "| RANGES A WEEK |"),
     ):
         assert said in run(*command.split())[1], command
     write(tmp_path, "new/c.yaml", cluster("new").replace("  addressSpace: fabric\n", ""))

@@ -129,7 +129,7 @@ def test_the_workflow_has_few_rights_and_pinned_actions(repository: Repository) 
     assert not any("pull_request_target" in event for event in found["on"])
     # A token or a secret is in the environment of the one step that needs it
     tokens = [
-        (name, re.findall("ipamc ci [a-z]+|git .*push", step["run"]), value)
+        (name, re.findall("ipamc (?:ci )?[a-z]+|git .*push", step["run"]), value)
         for name, job in found["jobs"].items()
         for step in job["steps"]
         for value in step.get("env", {}).values()
@@ -140,7 +140,7 @@ def test_the_workflow_has_few_rights_and_pinned_actions(repository: Repository) 
         ("changes", ["ipamc ci matrix"], "${{ github.event_name == 'push' && github.token || '' }}"),
         ("plan", ["ipamc ci consent"], "${{ github.token }}"),
         ("plan", ["ipamc ci comment"], "${{ github.token }}"),
-        ("apply", ["ipamc ci apply"], "${{ secrets.IPAMC_KUBECONFIG }}"),
+        ("apply", ["ipamc apply"], "${{ secrets.IPAMC_KUBECONFIG }}"),
         ("applied", ["ipamc ci applied"], "${{ github.token }}"),
         ("merge", [push], "${{ secrets.IPAMC_TOKEN || github.token }}"),
     ]
@@ -778,14 +778,14 @@ def test_only_who_asks_for_it_gets_a_job_that_refreshes(repository: Repository) 
     assert job["if"] == "github.ref == 'refs/heads/main' && needs.changes.outputs.refresh == 'success'"
     # No step has the kubeconfig and a token that may push
     secrets = {
-        re.findall("ipamc ci [a-z]+", step["run"])[0]: {
+        re.findall("ipamc (?:ci [a-z]+|dump)", step["run"])[0]: {
             value for value in step["env"].values() if "secrets." in value or "token" in value
         }
         for step in job["steps"]
-        if "ipamc ci" in step.get("run", "")
+        if re.search("ipamc (ci|dump)", step.get("run", ""))
     }
     assert secrets == {
-        "ipamc ci dump": {"${{ secrets.IPAMC_KUBECONFIG }}"},
+        "ipamc dump": {"${{ secrets.IPAMC_KUBECONFIG }}"},
         "ipamc ci refresh": {"${{ secrets.IPAMC_TOKEN }}", "${{ github.token }}"},
     }
     matrix = repository.run(
@@ -807,7 +807,7 @@ def test_the_workflow_asks_for_the_last_success_after_a_push_and_repairs_by_sche
     assert changes["if"].endswith("|| github.ref == 'refs/heads/main'")
     (matrix,) = (step for step in changes["steps"] if step.get("id") == "matrix")
     assert "github.event_name == 'schedule' && 'repair'" in matrix["env"]["STAGE"]
-    (script,) = (step for step in apply["steps"] if "ipamc ci apply" in step.get("run", ""))
+    (script,) = (step for step in apply["steps"] if "ipamc apply" in step.get("run", ""))
     assert script["env"]["REPAIR"] == "${{ github.event_name == 'schedule' && 'true' || '' }}"
     other = repository.run(
         "ipamc", "ci", "github", "--schedule", "*/5 * * * *", "--branch", "x'y", "--write", "-"
@@ -822,7 +822,7 @@ def test_the_scripts_of_the_workflow_repair_where_it_is_scheduled(repository: Re
     (repository.tools / "kubectl").chmod(0o755)
     *_, script = steps(text, "apply")
     rest = f"--trunk main --receipt {repository.tools}/receipts red"
-    for repair, call in (("true", f"ci apply --check --repair {rest}"), ("", f"ci apply --check {rest}")):
+    for repair, call in (("true", f"apply --check --repair {rest}"), ("", f"apply --check {rest}")):
         variables: dict[str, Any] = {
             "RUNNER_TEMP": str(repository.tools),
             "IPAMC_KUBECONFIG": "",
@@ -848,7 +848,7 @@ def test_gitlab_asks_for_the_last_success_after_a_push_and_repairs_by_schedule(
     ]
     repository.run("ipamc", "ci", "matrix", "--output", "gitlab", "--stage", "repair", "--write", "child.yml")
     child = yaml.safe_load((repository.folder / "child.yml").read_text())
-    assert "ipamc ci apply --check --repair" in child[".job"]["script"][-1]
+    assert "ipamc apply --check --repair" in child[".job"]["script"][-1]
     assert {entry["TARGETS"] for entry in child["repair"]["parallel"]["matrix"]} == {"blue", "red"}
 
 

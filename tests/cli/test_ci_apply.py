@@ -1,4 +1,4 @@
-"""`ipamc ci apply` with a kubectl that answers from files: the steps, their order and the exit codes.
+"""`ipamc apply` with a kubectl that answers from files: the steps, their order and the exit codes.
 
 Real servers are in `tests/e2e/test_ci_apply.py`.
 """
@@ -111,9 +111,9 @@ class Cluster:
         return {"KUBECTL": self.program, "KUSTOMIZE": self.program, "IPAMC_WAIT": "0"}
 
     def apply(self, *options: str, code: int = 0, target: str = "red") -> str:
-        """Run `ipamc ci apply red`, or of a part."""
+        """Run `ipamc apply red`, or of a part."""
         variables = self.serve()
-        return self.repository.run("ipamc", "ci", "apply", target, *options, code=code, **variables)
+        return self.repository.run("ipamc", "apply", target, *options, code=code, **variables)
 
     def calls(self, verb: str) -> list[str]:
         """Return the calls of the last apply."""
@@ -176,10 +176,10 @@ def test_the_context_is_that_of_the_cluster_or_of_the_option(cluster: Cluster) -
     path = cluster.repository.folder / "clusters/red/cluster.yaml"
     path.write_text(path.read_text().replace("spec:\n", "spec:\n  context: admin@red\n", 1))
     assert context() == "admin@red"
-    cluster.repository.run("ipamc", "ci", "dump", "red", code=1, **cluster.serve())
+    cluster.repository.run("ipamc", "dump", "red", code=1, **cluster.serve())
     assert (cluster.state / "context").read_text() == "admin@red\n"
     assert context("--context", "other") == "other"
-    said = cluster.repository.run("ipamc", "ci", "apply", "red", "blue", "--context", "other", code=64)
+    said = cluster.repository.run("ipamc", "apply", "red", "blue", "--context", "other", code=64)
     assert "--context is of one cluster" in said
     path.write_text(path.read_text().replace("admin@red", "'--kubeconfig=x'"))
     assert "IPC0" in cluster.apply(code=1)
@@ -307,7 +307,7 @@ def test_what_is_refused_is_named_and_the_others_are_applied(cluster: Cluster) -
     cluster.has["refused"] = ["n2"]
     said = cluster.apply(code=1)
     assert "error: red: CiliumNode n2: error: Apply failed with 1 conflict" in said
-    delete = "kubectl delete ciliumnode n2 && ipamc ci apply red --repair"
+    delete = "kubectl delete ciliumnode n2 && ipamc apply red --repair"
     assert f"drain n2, stop the operator, {delete}, start the operator, restart n2's agent" in said
     assert "red/ciliumnodes/000: 2 objects applied" in said
     assert "error: red: 1 object refused: CiliumNode n2" in said
@@ -430,9 +430,7 @@ def test_a_repair_writes_policies_that_differ_in_more_than_the_commit(cluster: C
     assert cluster.sent() == names
     cluster.has["refused"] = names[-1:]
     said = cluster.apply("--repair", code=1)
-    assert (
-        f"kubectl delete validatingadmissionpolicybinding {names[-1]} && ipamc ci apply red --repair" in said
-    )
+    assert f"kubectl delete validatingadmissionpolicybinding {names[-1]} && ipamc apply red --repair" in said
 
 
 def test_policies_that_left_the_tree_are_named_and_deleted_by_consent(cluster: Cluster) -> None:

@@ -307,9 +307,9 @@ def odd_kubectl(cluster: Cluster, **answers: str) -> str:
 
 
 def refused(cluster: Cluster, code: int = 1, **variables: str) -> str:
-    """Run `ipamc ci apply`, which refuses; return what it prints."""
+    """Run `ipamc apply`, which refuses; return what it prints."""
     variables = {**cluster.serve(), **variables}
-    said = cluster.repository.run("ipamc", "ci", "apply", "red", code=code, **variables)
+    said = cluster.repository.run("ipamc", "apply", "red", code=code, **variables)
     assert "Traceback" not in said
     assert cluster.sent() == []
     return said

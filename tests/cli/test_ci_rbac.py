@@ -1,4 +1,4 @@
-"""`ipamc ci rbac` and `ipamc ci dump`, on the examples and with a kubectl that answers from files.
+"""`ipamc ci rbac` and `ipamc dump`, on the examples and with a kubectl that answers from files.
 
 That the roles suffice, and that each verb is needed, is shown on a real apiserver in `tests/e2e/test_rbac.py`.
 """
@@ -140,13 +140,13 @@ else:
 
 
 def dump(repository: Repository, tmp_path: Path, answers: Any, *options: str, code: int = 0) -> str:
-    """Run `ipamc ci dump red` with a kubectl that has these answers; return what it prints."""
+    """Run `ipamc dump red` with a kubectl that has these answers; return what it prints."""
     (tmp_path / "answers.json").write_text(json.dumps(answers))
     program = tmp_path / "kubectl"
     program.write_text(KUBECTL.format(python=sys.executable, answers=tmp_path / "answers.json"))
     program.chmod(0o755)
     return repository.run(
-        "ipamc", "ci", "dump", "red", "--write", "dump.json", *options, code=code, KUBECTL=str(program)
+        "ipamc", "dump", "red", "--write", "dump.json", *options, code=code, KUBECTL=str(program)
     )
 
 
@@ -220,5 +220,5 @@ def test_an_apiserver_that_goes_round_in_circles_is_left(repository: Repository,
     program = tmp_path / "kubectl"
     program.write_text('#!/bin/sh\necho \'{"items": [], "metadata": {"continue": "again"}}\'\n')
     program.chmod(0o755)
-    said = repository.run("ipamc", "ci", "dump", "red", code=1, KUBECTL=str(program))
+    said = repository.run("ipamc", "dump", "red", code=1, KUBECTL=str(program))
     assert "answers with the same part of the list again" in said

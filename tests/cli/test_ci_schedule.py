@@ -159,7 +159,7 @@ def test_the_audit_comes_after_the_repair_with_rights_of_its_own(repository: Rep
     assert job["permissions"] == {"contents": "read", "issues": "write"}
     secrets = [step for step in job["steps"] if "secrets." in str(step)]
     tokens = [step for step in job["steps"] if "github.token" in str(step)]
-    assert [step["run"].count("ipamc ci dump") for step in secrets] == [1]
+    assert [step["run"].count("ipamc dump") for step in secrets] == [1]
     assert [step["run"].count("ipamc ci audit") for step in tokens] == [1]
     repository.run("ipamc", "ci", "gitlab", "--audit")
     assert "--audit\n" in (repository.folder / FILES["gitlab"]).read_text()

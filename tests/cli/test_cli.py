@@ -14,7 +14,7 @@ import pytest
 
 import ipamc.cli
 from ipamc import __version__
-from ipamc.cli import VERBS, main
+from ipamc.cli import RARE, VERBS, main
 from ipamc.cli.init import ATTRIBUTES, DRIVERS, with_attributes
 from ipamc.cli.terminal import colour
 from ipamc.workspace import disk
@@ -77,6 +77,9 @@ def tree(folder: Path) -> dict[str, str]:
 
 def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
+    short = capsys.readouterr().out
+    assert not any(f"  {name} " in short for name in RARE)
+    assert main(["help", "--all"]) == 0
     text = capsys.readouterr().out
     for part in (*VERBS, "Examples:", "Exit codes:", "64", "70", "130"):
         assert part in text

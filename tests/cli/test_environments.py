@@ -58,7 +58,7 @@ def usual(top: Path, line: str) -> tuple[int, str, str]:
 
 HELP = """
 from ipamc.cli import VERBS, main
-for words in ([], *([verb] for verb in VERBS), ["ci", "github"], ["ci", "apply"], ["export", "netbox"]):
+for words in ([], *([verb] for verb in VERBS), ["ci", "github"], ["apply"], ["export", "netbox"]):
     main([*words, "--help"])
 """
 

@@ -94,7 +94,7 @@ def test_a_cluster_that_is_a_link(repository: Path, target: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("init", "green"), ("ci", "matrix", "--output", "names"), ("ci", "apply", "green")]
+    "words", [("init", "green"), ("ci", "matrix", "--output", "names"), ("apply", "green")]
 )
 def test_other_verbs_refuse_it(repository: Path, words: tuple[str, ...]) -> None:
     Path("clusters/green").symlink_to("../../outside/green")
@@ -221,7 +221,7 @@ def test_what_is_applied_has_regular_files_only(repository: Path) -> None:
     where = repository / "clusters/blue/rendered/cilium"
     for name in ("more.yaml", ".more.yaml"):
         (where / name).symlink_to("/dev/zero")
-        done = call("ci", "apply", "blue")
+        done = call("apply", "blue")
         assert done.returncode == 1
         assert f"clusters/blue/rendered/cilium/{name} is a link" in done.stderr
         (where / name).unlink()

@@ -52,7 +52,19 @@ def test_output_is_for_data() -> None:
         assert "table" not in found.type.choices
         first.setdefault(found.type.choices[0], []).append(words)
     assert first == {
-        "text": ["plan", "test", "resize", "show", "which", "why", "suggest pool", "check", "version"],
+        "text": [
+            "check",
+            "plan",
+            "show",
+            "which",
+            "why",
+            "forecast",
+            "test",
+            "resize",
+            "suggest pool",
+            "aggregates",
+            "version",
+        ],
         "markdown": ["runbook"],
         "github": ["ci matrix"],
     }
@@ -76,8 +88,9 @@ def test_write_is_for_the_file_of_a_verb_that_writes_one() -> None:
         "export": "FILE",
         **{
             f"ci {name}": "FILE"
-            for name in ("gitlab", "github", "argocd", "flux", "rbac", "matrix", "dump", "requirements")
+            for name in ("gitlab", "github", "argocd", "flux", "rbac", "matrix", "requirements")
         },
+        "dump": "FILE",
         "schema": "DIR",
     }
 

@@ -127,7 +127,7 @@ def test_after_the_merge_the_cluster_that_changed_is_applied(repository: Reposit
         calls[0]
         == f"ci matrix --output gitlab --stage apply --base last-success --gate {ASKED} --write ipamc-child.yml"
     )
-    assert calls[1] == "ci apply --check --trunk origin/main --receipt ipamc-receipts red"
+    assert calls[1] == "apply --check --trunk origin/main --receipt ipamc-receipts red"
     (applied,) = calls[2:]  # also where a job failed: other clusters may be applied
     assert applied.startswith("ci applied ipamc-receipts --remote https://")
     assert "red: " in gitlab(repository, "--file", "ipamc-child.yml", code=1)
@@ -142,9 +142,9 @@ def test_a_schedule_repairs_every_cluster(repository: Repository) -> None:
     assert (
         calls[0] == f"ci matrix --output gitlab --stage repair --base  --gate {ASKED} --write ipamc-child.yml"
     )
-    assert {call for call in calls if call.startswith("ci apply")} == {
-        "ci apply --check --repair --trunk origin/main blue",
-        "ci apply --check --repair --trunk origin/main red",
+    assert {call for call in calls if call.startswith("apply ")} == {
+        "apply --check --repair --trunk origin/main blue",
+        "apply --check --repair --trunk origin/main red",
     }
 
 
@@ -163,7 +163,7 @@ def test_a_schedule_refreshes_every_cluster_where_it_is_asked_to(repository: Rep
         == f"ci matrix --output gitlab --stage repair --base  --gate {ASKED} --refresh --write ipamc-child.yml"
     )
     for name in ("blue", "red"):
-        (dump,) = (call for call in calls if call.startswith(f"ci dump {name} --for refresh --write "))
+        (dump,) = (call for call in calls if call.startswith(f"dump {name} --for refresh --write "))
         (refresh,) = (call for call in calls if call.startswith(f"ci refresh {name} "))
         file = dump.rpartition(" ")[2]
         assert refresh.startswith(f"ci refresh {name} {file} --remote https://")
@@ -182,10 +182,10 @@ def test_a_schedule_audits_every_cluster_after_its_repair(repository: Repository
         f"ci matrix --output gitlab --stage repair --base  --gate {ASKED} --audit --oidc --write ipamc-child.yml"
     )
     for name in ("blue", "red"):
-        (dump,) = (call for call in calls if call.startswith(f"ci dump {name} --write "))
+        (dump,) = (call for call in calls if call.startswith(f"dump {name} --write "))
         (audit,) = (call for call in calls if call.startswith(f"ci audit {name} "))
         assert audit.startswith(f"ci audit {name} {dump.rpartition(' ')[2]} --remote https://")
-        assert calls.index(audit) > max(calls.index(call) for call in calls if call.startswith("ci apply"))
+        assert calls.index(audit) > max(calls.index(call) for call in calls if call.startswith("apply "))
 
 
 def test_two_private_runners_and_what_the_user_adds(repository: Repository) -> None:

@@ -536,7 +536,7 @@ def test_a_shard_count_that_nothing_needs_is_refused(
     said = " ".join(capsys.readouterr().out.split())
     assert "shards 64 → 2" in said
     assert "MutatingAdmissionPolicy" in said
-    assert "to remove it: ipamc ci apply CLUSTER --prune" in said
+    assert "to remove it: ipamc apply CLUSTER --prune" in said
 
 
 # Blocks that change hands.

@@ -368,7 +368,7 @@ def test_an_apply_goes_on_with_the_next_cluster(tmp_path: Path, repository: Path
     assert begin in text
     wrong = f"{begin}    if name == 'red': raise KeyError('node-7')\n    raise EnvironmentFailure(f'{{name}} is here')\n"
     module.write_text(text.replace(begin, wrong, 1))
-    done = installed.run("ci", "apply", *NAMES, cwd=repository)
+    done = installed.run("apply", *NAMES, cwd=repository)
     assert done.returncode == 70
     assert all(f"error: {name}: {name} is here" in done.stderr for name in REST)
     assert "error: red: a bug in ipamc: KeyError: 'node-7'" in done.stderr

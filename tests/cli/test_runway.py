@@ -1,4 +1,4 @@
-"""`ipamc show --runway` on real repositories."""
+"""`ipamc forecast` on real repositories."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_the_page(
             "grow",
             second=TODAY - WEEK * (len(COME) - week),
         )
-    assert main(["show", "lab", "--runway"]) == 0
+    assert main(["forecast", "lab"]) == 0
     *shown, history = capsys.readouterr().out.splitlines(keepends=True)
     page = (ROOT / "docs/runway.md").read_text()
     assert "".join(shown) in page
@@ -146,7 +146,7 @@ def test_the_page(
 
 def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, Any]]:
     capsys.readouterr()
-    code = main(["show", "--runway", "--output", "json", *arguments])
+    code = main(["forecast", "--output", "json", *arguments])
     found = json.loads(capsys.readouterr().out)
     jsonschema.validate(found, SCHEMA)
     return code, found
@@ -154,7 +154,7 @@ def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dic
 
 def test_the_table(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001
     first, last = git("rev-list", "--max-parents=0", "HEAD"), git("rev-parse", "HEAD")
-    assert main(["show", "--runway"]) == 0
+    assert main(["forecast"]) == 0
     assert capsys.readouterr() == (
         f"""\
 lab: the growth of the last 19 weeks, from 2026-05-11 to 2026-09-21
@@ -218,7 +218,7 @@ def test_a_shallow_clone_says_where_its_history_begins(
 ) -> None:
     git("clone", "--quiet", "--depth=5", f"file://{repository}", str(tmp_path / "shallow"))
     monkeypatch.chdir(tmp_path / "shallow")
-    assert main(["show", "--runway"]) == 0
+    assert main(["forecast"]) == 0
     out = capsys.readouterr().out
     assert "rack-a /27: nothing is said: its history has 4 weeks; 12 are needed" in out
     assert "this clone is shallow, and its history begins at its edge: git fetch --unshallow" in out
@@ -231,7 +231,7 @@ def test_a_clock_that_was_wrong(repository: Path, capsys: pytest.CaptureFixture[
     code, found = asked(capsys)
     a = found["clusters"][0]["pools"][0]
     assert (code, a["growth"]["middle"], len(a["weeks"])) == (0, 2.0, 20)
-    assert main(["show", "--runway"]) == 0
+    assert main(["forecast"]) == 0
 
 
 def test_without_a_history(
@@ -242,7 +242,7 @@ def test_without_a_history(
     (folder / "cluster.yaml").write_text(CLUSTER)
     monkeypatch.chdir(tmp_path)
     for _ in range(2):
-        assert main(["show", "lab", "--runway"]) == 0
+        assert main(["forecast", "lab"]) == 0
         assert (
             "git has no week of history of its lock: nothing is said about its growth"
             in capsys.readouterr().out
@@ -275,19 +275,18 @@ def test_what_it_would_have_said(repository: Path, capsys: pytest.CaptureFixture
 
 def test_pools_are_chosen(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001
     assert [pool["pool"] for pool in asked(capsys, "--pool", "*-b")[1]["clusters"][0]["pools"]] == ["rack-b"]
-    code = main(["show", "--runway", "--pool", "rack-c"])
+    code = main(["forecast", "--pool", "rack-c"])
     assert (code, "no pool of 1 cluster is named rack-c" in capsys.readouterr().err) == (1, True)
 
 
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--what-if", "+1"], "--runway and --what-if are two questions"),
-        (["--node", "a001"], "--runway takes no --node"),
-        (["--no-ranges"], "--runway takes no --ranges"),
-        (["--output", "csv"], "--runway is no --output csv: text or json"),
+        (["--what-if", "+1", "--pool", "rack-b"], "--what-if takes no --pool"),
+        (["--node", "a001"], "--node is no option of ipamc forecast"),
+        (["--output", "csv"], "'csv' is no value of --output: text or json"),
     ],
 )
 def test_usage(more: list[str], said: str, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001
-    assert main(["show", "--runway", *more]) == 64
+    assert main(["forecast", *more]) == 64
     assert said in capsys.readouterr().err

@@ -124,10 +124,16 @@ def test_columns_of_the_environment_win(lab: Path) -> None:  # noqa: ARG001 - as
     assert max(map(width, on_terminal(120, "show", COLUMNS="50", NO_COLOR="1").splitlines())) <= 50
 
 
-def show(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> tuple[str, str]:
+def show(
+    capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0, verb: str = "show"
+) -> tuple[str, str]:
     capsys.readouterr()
-    assert main(["show", *arguments]) == code
+    assert main([verb, *arguments]) == code
     return capsys.readouterr()
+
+
+def aggregates(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> tuple[str, str]:
+    return show(capsys, *arguments, code=code, verb="aggregates")
 
 
 def test_a_pipe(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001 - as above
@@ -214,7 +220,7 @@ def test_the_past(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_aggregates(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001 - as above
-    text, said = show(capsys, "--aggregates")
+    text, said = aggregates(capsys)
     assert text == (
         "lab: 6 prefixes of 20 blocks, held or pending\n"
         "rack-a  10.0.0.0/24      4 blocks\n"
@@ -225,9 +231,9 @@ def test_aggregates(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:  # n
         "rack-b  fd00:1::/62      4 blocks\n"
     )
     assert said == ""
-    text, _ = show(capsys, "--aggregates", "--by", "rack", "--node", "a[01]")
+    text, _ = aggregates(capsys, "--by", "rack", "--node", "a[01]")
     assert [line.split()[:2] for line in text.splitlines()[1:]] == [["a", "10.0.0.0/25"], ["a", "fd00::/63"]]
-    text, _ = show(capsys, "--aggregates", "--state", "quarantined", "--pool", "rack-a")
+    text, _ = aggregates(capsys, "--state", "quarantined", "--pool", "rack-a")
     assert [line.split()[1] for line in text.splitlines()[1:]] == [
         "10.0.1.128/25",
         "10.0.2.0/26",
@@ -240,25 +246,36 @@ def test_aggregates_as_json_keep_their_schema(lab: Path, capsys: pytest.CaptureF
     schema = json.loads(disk.assets("schemas")["aggregates.output.json"])
     jsonschema.Draft202012Validator.check_schema(schema)
     for arguments in ((), ("--by", "rack"), ("--state", "released")):
-        found = json.loads(show(capsys, "--aggregates", "--output", "json", *arguments)[0] or "{}")
+        found = json.loads(aggregates(capsys, "--output", "json", *arguments)[0] or "{}")
         jsonschema.Draft202012Validator(schema).validate(found)
 
 
 def test_prefix_lists_are_aggregates(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001 - as above
-    text, _ = show(capsys, "--output", "frr")
+    text, _ = aggregates(capsys, "--output", "frr")
     assert "ip prefix-list ipamc_lab_rack-b_v4 seq 5 permit 10.2.0.0/24 le 26\n" in text
-    text, _ = show(capsys, "--output", "ios-xr", "--match", "exact", "--by", "rack")
+    text, _ = aggregates(capsys, "--output", "ios-xr", "--match", "exact", "--by", "rack")
     assert "prefix-set ipamc_lab_b_v4\n  10.2.0.0/24\nend-set\n" in text
-    assert "replace: route-filter-list ipamc_lab_rack-b_v6 {" in show(capsys, "--output", "junos")[0]
+    assert "replace: route-filter-list ipamc_lab_rack-b_v6 {" in aggregates(capsys, "--output", "junos")[0]
 
 
 @pytest.mark.parametrize(
     ("arguments", "said", "code"),
     [
-        (("--by", "rack"), "--by is for --aggregates", 64),
-        (("--aggregates", "--output", "csv"), "is no --output csv or prometheus", 64),
-        (("--aggregates", "--show-blocks"), "takes no --show-blocks", 64),
-        (("--aggregates", "--by", "rak"), "no node has a label rak: did you mean 'rack'?", 1),
+        (("show", "--by", "rack"), "'ipamc aggregates CLUSTER --by LABEL' prints", 64),
+        (
+            ("show", "--aggregates"),
+            "--aggregates is no option of ipamc show: 'ipamc aggregates CLUSTER' prints",
+            64,
+        ),
+        (
+            ("show", "--output", "frr"),
+            "'frr' is no value of --output: 'ipamc aggregates CLUSTER --output frr' prints",
+            64,
+        ),
+        (("show", "--runway"), "'ipamc forecast CLUSTER' prints", 64),
+        (("show", "--what-if", "+3"), "'ipamc forecast CLUSTER --what-if CHANGE' prints", 64),
+        (("aggregates", "--output", "csv"), "'csv' is no value of --output", 64),
+        (("aggregates", "--by", "rak"), "no node has a label rak: did you mean 'rack'?", 1),
     ],
 )
 def test_aggregates_refuse(
@@ -268,7 +285,7 @@ def test_aggregates_refuse(
     said: str,
     code: int,
 ) -> None:
-    assert said in show(capsys, *arguments, code=code)[1]
+    assert said in show(capsys, *arguments[1:], verb=arguments[0], code=code)[1]
 
 
 def test_reasons_of_reservations(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""`ipamc show --what-if`: it says what a compile of these nodes then does, and writes nothing."""
+"""`ipamc forecast --what-if`: it says what a compile of these nodes then does, and writes nothing."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def inventory(folder: Path, nodes: list[dict[str, Any]]) -> None:
 
 def ask(capsys: pytest.CaptureFixture[str], *changes: str) -> tuple[int, dict[str, Any]]:
     options = [option for change in changes for option in ("--what-if", change)]
-    code = main(["show", "lab", *options, "--output", "json"])
+    code = main(["forecast", "lab", *options, "--output", "json"])
     found = json.loads(capsys.readouterr().out)
     jsonschema.validate(found, SCHEMA)
     return code, found
@@ -121,7 +121,7 @@ def test_it_says_what_a_compile_does_then(mode: str, lab: Path, capsys: pytest.C
 
 
 def test_what_is_full_and_what_would_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", "lab", "--what-if", "+7 rack=b", "--what-if", "-rack a"]) == 1
+    assert main(["forecast", "lab", "--what-if", "+7 rack=b", "--what-if", "-rack a"]) == 1
     assert (
         capsys.readouterr().out
         == """\
@@ -212,7 +212,7 @@ def test_many_reasons_are_shown_in_part(lab: Path, capsys: pytest.CaptureFixture
     )
     (lab / "cluster.yaml").write_text(CLUSTER + pools)
     changes = [option for rack in racks for option in ("--what-if", f"+2 rack={rack}")]
-    assert main(["show", "lab", *changes]) == 1
+    assert main(["forecast", "lab", *changes]) == 1
     out = capsys.readouterr().out
     assert out.count("1 node without a block") == 20
     assert "5 more reasons: all are in --output json" in out
@@ -250,7 +250,7 @@ def test_a_node_like_one_that_is_there_is_refused_for_want_of_room_alone(
     header, first, *_ = Path(f"clusters/{name}/ipam.lock").read_text().splitlines()
     node = json.loads(first)["node"]
     for change in (f"+1 like {node}", f"-node {node}"):
-        code = main(["show", name, "--what-if", change, "--output", "json"])
+        code = main(["forecast", name, "--what-if", change, "--output", "json"])
         found = json.loads(capsys.readouterr().out)
         jsonschema.validate(found, SCHEMA)
         assert found["refused"] == []
@@ -267,7 +267,7 @@ def test_everybody_leaves(lab: Path, capsys: pytest.CaptureFixture[str]) -> None
         cluster.replace("cluster-pool}", "cluster-pool}\n  quarantineDays: never")
     )
     assert ask(capsys, "-rack=a")[1]["freeOn"] == ""
-    assert main(["show", "lab", "--what-if", "-node a1"]) == 0
+    assert main(["forecast", "lab", "--what-if", "-node a1"]) == 0
     assert (
         "-node a1: 1 node leaves, 1 block in quarantine, for ever (quarantineDays)" in capsys.readouterr().out
     )
@@ -277,7 +277,7 @@ def test_where_the_operator_decides_it_is_said(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(Path(__file__).parents[2])
-    assert main(["show", "multi-pool", "--what-if", "+1"]) == 0
+    assert main(["forecast", "multi-pool", "--what-if", "+1"]) == 0
     assert (
         "Cilium's operator gives out blocks of default, podippool-2: this is what nodes start with"
         in capsys.readouterr().out
@@ -294,17 +294,17 @@ def test_where_the_operator_decides_it_is_said(
 )
 def test_usage(lab: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
     (lab.parent / "lab2").mkdir()
-    assert main(["show", *arguments]) == 64
+    assert main(["forecast", *arguments]) == 64
     assert said in capsys.readouterr().err
 
 
 def test_a_cluster_that_is_refused(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (lab / "cluster.yaml").write_text(CLUSTER.replace("10.0.1.0/24", "10.0.0.0/25"))
-    assert main(["show", "lab", "--what-if", "+1 rack=a"]) == 1
+    assert main(["forecast", "lab", "--what-if", "+1 rack=a"]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "IPC0207" in captured.err
     inventory(lab, [])
     (lab / "cluster.yaml").write_text(CLUSTER)
-    assert main(["show", "lab", "--what-if", "+1 rack=a"]) == 1
+    assert main(["forecast", "lab", "--what-if", "+1 rack=a"]) == 1
     assert "IPC0420" in capsys.readouterr().err

@@ -57,8 +57,8 @@ def test_every_verb_tells_of_a_broken_node(
     wanted = capsys.readouterr().err.partition("\n")[0]
     questions = (
         ["show", "--show-blocks"],
-        ["show", "--aggregates"],
-        ["show", "--runway"],
+        ["aggregates"],
+        ["forecast"],
         ["export", "netbox"],
         ["which", "10.0.0.77"],
         ["why", "n1"],

@@ -93,7 +93,7 @@ VERBS = (
         modes=("cluster-pool", "kubernetes"),
         pushes=True,
     ),
-    Verb("apply", ("ci", "apply", "lab", "--receipt", "receipts"), applies=True),
+    Verb("apply", ("apply", "lab", "--receipt", "receipts"), applies=True),
 )
 
 

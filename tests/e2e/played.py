@@ -300,7 +300,7 @@ class Player:
         if self.site.cluster["ipam"]["mode"] != "kubernetes":
             return
         self.collect_garbage(command)
-        if command.startswith("ipamc ci apply "):
+        if command.startswith("ipamc apply "):
             live, there = self.api.items(CILIUM_NODES), self.api.items(NODES)
             self.agents([name for name in there if name not in live and there[name]["spec"].get("podCIDRs")])
 

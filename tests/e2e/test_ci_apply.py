@@ -1,4 +1,4 @@
-"""What `ipamc ci apply` refuses, withholds, repairs and deletes, on real servers."""
+"""What `ipamc apply` refuses, withholds, repairs and deletes, on real servers."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def apply(
     wait: str = "0.5",
     kubectl: str = "kubectl",
 ) -> str:
-    """Run `ipamc ci apply` as a job does; the operator has `wait` seconds to object."""
+    """Run `ipamc apply` as a job does; the operator has `wait` seconds to object."""
     file = pipeline.temporary / "kubeconfig"
     file.write_text(pipeline.secret)
-    command = f"ipamc ci apply {target} {' '.join(options)}"
+    command = f"ipamc apply {target} {' '.join(options)}"
     return pipeline.run(command, code=code, KUBECONFIG=str(file), IPAMC_WAIT=wait, KUBECTL=kubectl)
 
 
@@ -432,7 +432,7 @@ def test_an_operator_that_adopts_gives_a_recreated_node_another_block_at_once(
         assert f"error: fleet: CiliumNode {node}: error: Apply failed with 1 conflict" in said
         assert "ipamc does not use force" in said
         assert "--force-conflicts" not in said
-        assert f"kubectl delete ciliumnode {node} && ipamc ci apply fleet --repair" in said
+        assert f"kubectl delete ciliumnode {node} && ipamc apply fleet --repair" in said
         api.delete(f"{CILIUM_NODES}/{node}")
         assert f"CiliumNode {node}: was missing, repaired" in apply(pipeline, "--repair")
         assert block(api, node) == [held]
@@ -542,7 +542,7 @@ def test_without_rights_nothing_is_guessed(api: Api, operator: Operator, tmp_pat
     api.delete(f"{bindings}/ci", f"{roles}/ci")
     file = pipeline.temporary / "kubeconfig"
     environment: dict[str, Any] = {"KUBECONFIG": str(file), "IPAMC_WAIT": "0.5", "KUBECTL": "kubectl --as=ci"}
-    said = pipeline.run("ipamc ci apply fleet", code=1, **environment)
+    said = pipeline.run("ipamc apply fleet", code=1, **environment)
     assert "configmaps cilium-config in kube-system cannot be read" in said
     rules = [
         {"apiGroups": ["cilium.io", "apiextensions.k8s.io", "apps"], "resources": ["*"], "verbs": ["*"]},
@@ -552,9 +552,9 @@ def test_without_rights_nothing_is_guessed(api: Api, operator: Operator, tmp_pat
     subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ci"}
     api.create(roles, {"metadata": {"name": "ci"}, "rules": rules})
     api.create(bindings, {"metadata": {"name": "ci"}, "roleRef": reference, "subjects": [subject]})
-    pipeline.run("ipamc ci apply fleet", **environment)
+    pipeline.run("ipamc apply fleet", **environment)
     old, _ = moved(pipeline, min(pipeline.site.lock()))
-    said = pipeline.run("ipamc ci apply fleet", code=1, **environment)
+    said = pipeline.run("ipamc apply fleet", code=1, **environment)
     assert "pods cannot be read" in said
     assert block(api, min(pipeline.site.lock())) == [old]
 

@@ -1,4 +1,4 @@
-"""How `ipamc ci apply` waits for errors of the operator, on real servers: what it asks the apiserver for, and watches that end before their time."""
+"""How `ipamc apply` waits for errors of the operator, on real servers: what it asks the apiserver for, and watches that end before their time."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_an_error_that_comes_during_the_watch_fails_and_one_that_goes_does_not(
 
 
 def kube(api: Api, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Kube:
-    """Return what `ipamc ci apply` asks a cluster through."""
+    """Return what `ipamc apply` asks a cluster through."""
     monkeypatch.setenv("KUBECONFIG", str(api.kubeconfig))
     monkeypatch.setenv("HOME", str(tmp_path))
     return Kube(name="e2e", context="e2e", kubectl=(str(api.binaries / "kubectl"),))

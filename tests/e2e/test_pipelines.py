@@ -249,7 +249,7 @@ def test_a_kubeconfig_without_the_cluster_applies_nowhere(
 ) -> None:
     pipeline = made(api, operator, tmp_path)
     pipeline.secret = api.kubeconfig.read_text()  # its context, and its current one, has another name
-    said = pipeline.run("ipamc ci apply fleet", code=1, KUBECONFIG=str(api.kubeconfig))
+    said = pipeline.run("ipamc apply fleet", code=1, KUBECONFIG=str(api.kubeconfig))
     assert 'context "fleet" does not exist' in said
     assert not api.items(CILIUM_NODES)
 
@@ -261,7 +261,7 @@ def test_missing_crds_are_waited_for(api: Api, operator: Operator, tmp_path: Pat
     try:
         (pipeline.temporary / "kubeconfig").write_text(pipeline.secret)
         said = pipeline.run(
-            "ipamc ci apply --timeout 1 fleet", code=1, KUBECONFIG=str(pipeline.temporary / "kubeconfig")
+            "ipamc apply --timeout 1 fleet", code=1, KUBECONFIG=str(pipeline.temporary / "kubeconfig")
         )
         assert "ciliumnodes.cilium.io: not there after 1 seconds; is Cilium installed?" in said
     finally:

@@ -294,7 +294,7 @@ def test_a_dump_needs_each_of_its_rights_and_reads_no_other_config_map(
     pod(api, "a", min(pipeline.site.lock()), "10.0.0.1")
     account = Account(api, pipeline, job)
     (pipeline.temporary / "kubeconfig").write_text(pipeline.secret)
-    command = f"ipamc ci dump fleet --for {job} --write dump.json"
+    command = f"ipamc dump fleet --for {job} --write dump.json"
     kubeconfig = str(pipeline.temporary / "kubeconfig")
     pipeline.run(command, KUBECONFIG=kubeconfig)
     text = (pipeline.site.work / "dump.json").read_text()
@@ -326,7 +326,7 @@ def test_what_a_refresh_may_read_is_all_that_it_needs(api: Api, operator: Operat
     Account(api, pipeline, "refresh")
     kubeconfig = pipeline.temporary / "kubeconfig"
     kubeconfig.write_text(pipeline.secret)
-    dump = "ipamc ci dump fleet --for refresh --write dump.json && ipamc import fleet --refresh dump.json"
+    dump = "ipamc dump fleet --for refresh --write dump.json && ipamc import fleet --refresh dump.json"
     said = pipeline.run(dump, KUBECONFIG=str(kubeconfig))
     assert "nodes.yaml: unchanged" in said
     assert "ciliumnodes.yaml: unchanged" in said

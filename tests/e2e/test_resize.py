@@ -204,7 +204,7 @@ def test_pools_select_pods_from_1_19_on(api: Api, operator: Operator, tmp_path: 
 
 
 def test_a_pod_that_came_after_the_dump_keeps_the_block(api: Api, operator: Operator, tmp_path: Path) -> None:
-    """`ipamc ci apply` looks at the pods again before it takes a block away."""
+    """`ipamc apply` looks at the pods again before it takes a block away."""
     some = pool(
         "default",
         ipv4={"cidrs": ["10.0.0.0/24"], "blockSize": 28},

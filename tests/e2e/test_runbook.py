@@ -133,7 +133,7 @@ def ends(player: Player, mode: str, expected: Mapping[str, list[str]]) -> None:
     assert locked(player) == expected
     assert blocks(player.api, mode) == expected
     before = {path: player.api.items(path) for path in (NODES, CILIUM_NODES, POOLS)}
-    player.sh("ipamc ci apply fleet")
+    player.sh("ipamc apply fleet")
     rest(player)
     after = {path: player.api.items(path) for path in (NODES, CILIUM_NODES, POOLS)}
     assert _versions(after) == _versions(before)
@@ -340,7 +340,7 @@ def test_etcd_comes_back_from_a_backup(begin: Any, api: Api, mode: str) -> None:
     old = player.api.items(CILIUM_NODES)["a"]
     player.api.create(NODES, {"metadata": {"name": "e", "labels": {"rack": "r1"}}})
     player.refreshed()
-    player.sh("ipamc ci apply fleet")
+    player.sh("ipamc apply fleet")
     player.agents(["e"])
     expected = {**BEFORE, "e": ["10.0.0.128/27"]}
     if mode != "kubernetes":  # a Node with other podCIDRs would come back with another uid

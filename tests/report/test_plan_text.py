@@ -30,7 +30,7 @@ def test_a_long_row_does_not_pull_the_others_apart() -> None:
         f"check that every node has its block, as it had before: {COMMAND}",
         f"first of all, {COMMAND}; it is as it was, and that is for a reason that is told here",
         f"漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字 ({COMMAND})",
-        "ipamc ci dump case --for refresh --write case.json && ipamc import case --refresh case.json, then merge that",
+        "ipamc dump case --for refresh --write case.json && ipamc import case --refresh case.json, then merge that",
     ],
 )
 def test_a_command_is_never_broken(text: str) -> None:

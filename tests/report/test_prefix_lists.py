@@ -48,7 +48,7 @@ LAB = ClusterAggregates(
 def test_frr() -> None:
     assert FORMATS["frr"]([LAB], "within") == (
         """\
-! by ipamc show --aggregates --match within: prefixes and the routes of blocks in them
+! by ipamc aggregates --match within: prefixes and the routes of blocks in them
 ! cluster lab, pool rack-a: 6 blocks
 ip prefix-list ipamc_lab_rack-a_v4 seq 5 permit 10.0.0.0/24 le 26
 ip prefix-list ipamc_lab_rack-a_v4 seq 10 permit 10.0.2.0/26
@@ -64,7 +64,7 @@ def test_junos() -> None:
     assert FORMATS["junos"]([LAB], "within") == (
         """\
 policy-options {
-    # by ipamc show --aggregates --match within: prefixes and the routes of blocks in them
+    # by ipamc aggregates --match within: prefixes and the routes of blocks in them
     # cluster lab, pool rack-a: 6 blocks
     replace: route-filter-list ipamc_lab_rack-a_v4 {
         10.0.0.0/24 upto /26;
@@ -88,7 +88,7 @@ policy-options {
 def test_ios_xr() -> None:
     assert FORMATS["ios-xr"]([LAB], "exact") == (
         """\
-! by ipamc show --aggregates --match exact: these prefixes alone
+! by ipamc aggregates --match exact: these prefixes alone
 ! cluster lab, pool rack-a: 6 blocks
 prefix-set ipamc_lab_rack-a_v4
   10.0.0.0/24,

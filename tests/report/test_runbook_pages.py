@@ -190,6 +190,4 @@ def test_a_page_has_no_option_that_is_not_there() -> None:
     """The check sees what it is for."""
     assert unknown(["lock", "lab", "--renumbr", "n1"]) == "--renumbr"
     assert unknown(["lok", "lab"]) == "lok"
-    assert calls("kubectl get nodes > x && ipamc ci apply lab --prune || true") == [
-        ["ci", "apply", "lab", "--prune"]
-    ]
+    assert calls("kubectl get nodes > x && ipamc apply lab --prune || true") == [["apply", "lab", "--prune"]]

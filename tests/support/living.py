@@ -234,7 +234,7 @@ def _given(cluster: Cluster, row: str) -> Object:
 
 
 def policy(item: Object) -> Object:
-    """Return an admission policy as `ci apply` writes it, with the defaults of the apiserver; or a binding."""
+    """Return an admission policy as `apply` writes it, with the defaults of the apiserver; or a binding."""
     (live,) = naming([copy.deepcopy(item)], "ab" * 20)
     if "matchConstraints" in live["spec"]:
         live["spec"]["matchConstraints"] |= {

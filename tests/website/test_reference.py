@@ -180,7 +180,7 @@ def test_the_page_has_every_variable() -> None:
         ("reads --at and a_b*", "reads `--at` and a\\_b\\*"),
         ("what 'ipamc compile' would do", "what `ipamc compile` would do"),
         ("as ipamc compile --check tells", "as `ipamc compile --check` tells"),
-        ("ipamc ci apply --prune deletes them", "`ipamc ci apply --prune` deletes them"),
+        ("ipamc apply --prune deletes them", "`ipamc apply --prune` deletes them"),
         ("HEAD's first parents' ends", "HEAD's first parents' ends"),
         ("below clusters/; an I/O error", "below `clusters/`; an I/O error"),
         ("of its blockSize <here>", "of its `blockSize` \\<here\\>"),

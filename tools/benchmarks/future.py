@@ -1,4 +1,4 @@
-"""How long the questions about the future take: `show --runway`, `show --what-if` and `suggest pool`.
+"""How long the questions about the future take: `forecast`, `forecast --what-if` and `suggest pool`.
 
     .venv/bin/python tools/benchmarks/future.py [NODES...] [--weeks N] [--runs N]      default: 5000 100000 nodes, 50 weeks, 3 runs
 
@@ -47,8 +47,8 @@ def _rows(top: Path, count: int, weeks: int, runs: int) -> list[list[str]]:
         git(top, "commit", "--quiet", "--allow-empty", "--message", f"week {week}")
     questions = (
         ("show", "bench"),
-        ("show", "bench", "--runway"),
-        ("show", "bench", "--what-if", "+40 topology.kubernetes.io/zone=zone-1"),
+        ("forecast", "bench"),
+        ("forecast", "bench", "--what-if", "+40 topology.kubernetes.io/zone=zone-1"),
         ("suggest", "pool", "bench", "--size", "19", "--from", "172.16.0.0/12"),
     )
     rows = []

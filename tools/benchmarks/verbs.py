@@ -158,7 +158,7 @@ def pods(count: int) -> Iterable[dict[str, Any]]:
     )
 
 
-OF_HISTORY = ("show", "which", "report", "plan --base", "show --runway")
+OF_HISTORY = ("show", "which", "report", "plan --base", "forecast")
 CASES: dict[str, Case] = {
     "nodes, slim YAML": Case(lambda n: pooled(inputs.as_yaml(inputs.nodes(range(n)))), 8000),
     "nodes, slim JSON": Case(lambda n: pooled(placing.nodes(n)), 16000),
@@ -199,7 +199,7 @@ CASES: dict[str, Case] = {
     "pods": Case(lambda _: pooled(placing.nodes(40)), 20000, (*RUNNING,), beside=pods),
     "errors": Case(lambda n: pooled(placing.inventory([{"name": f"?{i}"} for i in range(n)])), 8000, (*READING,)),
 }  # fmt: skip
-MORE = {"show --runway": ["show", "--runway"]}
+MORE = {"forecast": ["forecast"]}
 
 
 def write(top: Path, files: Files) -> None:

@@ -49,7 +49,7 @@ def nothing_to_assign(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0572: admission policies give no blocks in crd mode."""
     if cluster.admission.assign and cluster.mode is Mode.CRD:
         message = "assign in crd mode, where a CiliumNode lists single addresses"
-        fix = "write assign: false; ipamc ci apply gives a node its addresses when it joined"
+        fix = "write assign: false; ipamc apply gives a node its addresses when it joined"
         at = cluster.field("spec", "admission", "assign")
         yield error("IPC0572", at, message, also=[cluster.mode_here], help=fix)
 

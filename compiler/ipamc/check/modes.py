@@ -160,7 +160,7 @@ def not_rendered_yet(cluster: Cluster) -> Iterator[Diagnostic]:
         because = f"because {older} delete a CiliumNode without a Node"
         what = f"to get blocks by the first apply after joining, {because}"
         message = several([node.name for node in planned], "planned node", what)
-        joined = f"when they have joined: ipamc ci apply {cluster.name}"
+        joined = f"when they have joined: ipamc apply {cluster.name}"
         fix = f"{joined}; where Argo CD or Flux applies, refresh, compile and merge then"
         found = note("IPC0568", planned[0].at / "planned", message, also=[cluster.version_here], help=fix)
         yield found.about(node.name for node in planned)

@@ -25,40 +25,63 @@ from ipamc.workspace.signals import Stopped, discard_stdout, open_closed
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-VERBS = {
-    "compile": "Write the lock and render the manifests.",
-    "lock": "Write only the lock; give consent.",
-    "plan": "Show what changes, against a git revision or the disk.",
-    "verify": "Check locks and rendered files by a small program of its own.",
-    "test": "Make the tests of the address plan, alone.",
-    "resize": "Give nodes more blocks, and take unused ones back, by use.",
-    "show": "Show how full the pools are.",
-    "which": "Show which node has an address, or which blocks a node has.",
-    "why": "Show why a node has its blocks.",
-    "report": "Write the address plan as a page: maps, search, history.",
-    "suggest": "Suggest free space for a pool.",
-    "import": "Bring a running cluster into git, from a dump of it.",
-    "export": "Write the addresses of clusters for NetBox, OpenTofu, Helm or Cluster API.",
-    "check": "Check the addresses of a running cluster, from a dump alone.",
-    "audit": "Compare a running cluster, as a dump shows it, with git.",
-    "runbook": "Show the steps of a change that an apply alone cannot do.",
-    "ci": "Write CI pipelines; run the steps of their jobs.",
+GROUPS = {
+    "Start": {
+        "check": "Check the addresses of a running cluster, from a dump alone.",
+        "init": "Start a cluster and prepare the repository.",
+        "import": "Bring a running cluster into git, from a dump of it.",
+    },
+    "Every day": {
+        "compile": "Write the lock and render the manifests.",
+        "plan": "Show what changes, against a git revision or the disk.",
+        "lock": "Write only the lock; give consent.",
+        "apply": "Apply the manifests, and check the operator's status.",
+        "audit": "Compare a running cluster, as a dump shows it, with git.",
+    },
+    "Ask": {
+        "show": "Show how full the pools are.",
+        "which": "Show which node has an address, or which blocks a node has.",
+        "why": "Show why a node has its blocks.",
+        "report": "Write the address plan as a page: maps, search, history.",
+        "forecast": "Show how long the pools last, and what more nodes would get.",
+        "explain": "Explain a code, a concept or a field.",
+        "test": "Run only the address-plan tests.",
+    },
+    "Change": {
+        "runbook": "Show the steps of a change that an apply alone cannot do.",
+        "resize": "Give nodes more blocks, and take unused ones back, by use.",
+        "suggest": "Suggest free space for a pool.",
+    },
+    "For other tools": {
+        "ci": "Write CI pipelines; run the steps of their jobs.",
+        "verify": "Check locks and rendered files with a small program of its own.",
+        "dump": "Write what an import, a refresh or an audit reads of a cluster.",
+        "aggregates": "Show the fewest prefixes in use, also as prefix lists of routers.",
+        "export": "Write addresses for NetBox, OpenTofu, Helm or Cluster API.",
+    },
+}
+"""The verbs of `ipamc --help`, in its order, with their lines."""
+RARE = {
     "fn": "Compile as a KRM function, for kpt and kustomize.",
-    "init": "Start a cluster and prepare the repository.",
     "schema": "Print the JSON Schemas, for editors.",
-    "explain": "Explain a code, a concept or a field.",
-    "version": "Show the versions of ipamc and of its parts.",
     "completion": "Print the completion script of a shell.",
     "merge-driver": "Merge two versions of a lock; called by git.",
+    "version": "Show the versions of ipamc and of its parts.",
 }
-"""The lines of `ipamc --help` by name, in its order."""
+"""Verbs that only `ipamc help --all` shows."""
+VERBS = {name: line for group in (*GROUPS.values(), RARE) for name, line in group.items()}
 ELSEWHERE = {
     **dict.fromkeys(("schema", "version", "completion", "explain"), "about"),
     **dict.fromkeys(("lock", "fn", "merge-driver"), "compile"),
+    "apply": "ci.apply",
+    "dump": "ci.scheduled",
     "report": "export",
     "why": "which",
 }
 """The modules of verbs that have none of their own, by verb."""
+
+
+_ALL = "ipamc.all"  # in the metadata of a context: the help shows all verbs
 
 
 class Verbs(Lazy):
@@ -73,11 +96,13 @@ class Verbs(Lazy):
         ("ipamc compile --check", "what CI runs: exit 1 if a file would change"),
         ("ipamc plan --base origin/main", "what this branch changes, and whom it renumbers"),
         ("ipamc show lab", "how full its pools are"),
+        ("ipamc apply lab", "apply it, and check that the operator takes it"),
         ("ipamc which 10.0.0.7", "which node has an address, in all clusters"),
         ("ipamc why node-7", "why a node has its blocks"),
         ("ipamc explain IPC0207", "what a finding means and what to do"),
         ("ipamc explain quarantine", "what a word means; so are fields explained"),
         ("ipamc help plan", "the options of a verb, examples, exit codes"),
+        ("ipamc help --all", "also the verbs for editors, shells, git and kpt"),
     )
     exits = (
         "done",
@@ -92,10 +117,18 @@ class Verbs(Lazy):
         return (f"{name}_" if keyword.iskeyword(name) else name), "command"
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the command line as click does; read `help VERB` as `VERB --help`."""
+        """Parse the command line as click does; read `help` as `--help`."""
         if args[:1] == ["help"]:
-            args = [*args[1:], "--help"]
+            ctx.meta[_ALL] = args[1:] == ["--all"]
+            args = [*([] if ctx.meta[_ALL] else args[1:]), "--help"]
         return super().parse_args(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs in groups, without importing them."""
+        rare = {"For editors, shells, git and kpt": RARE} if ctx.meta.get(_ALL) else {}
+        for title, lines in {**GROUPS, **rare}.items():
+            with formatter.section(title):
+                formatter.write_dl(list(lines.items()), col_max=12)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete options, and verbs without importing their modules."""

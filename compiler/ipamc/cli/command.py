@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -113,6 +113,7 @@ class Lazy(_Helped, click.Group):
     """A group that imports a command when it is called, so that help and completion are quick."""
 
     lines: Mapping[str, str]  # the lines of its help, by name
+    former: Collection[str] = ()  # names of commands that are accepted, and not shown
 
     def where(self, name: str) -> tuple[str, str]:
         """Return the module of a command, below `ipamc.cli`, and the name of its function there."""
@@ -129,7 +130,8 @@ class Lazy(_Helped, click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command as click does. Raises NoVerb, not click's own error, for an unknown command."""
-        if not ctx.resilient_parsing and args[0] not in self.lines and not args[0].startswith("-"):
+        known = {*self.lines, *self.former}
+        if not ctx.resilient_parsing and args[0] not in known and not args[0].startswith("-"):
             raise NoVerb(args[0], self.lines, ctx)
         return super().resolve_command(ctx, args)
 
@@ -139,7 +141,7 @@ class Lazy(_Helped, click.Group):
 
     def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command; None where there is none of this name."""
-        if cmd_name not in self.lines:
+        if cmd_name not in {*self.lines, *self.former}:
             return None
         module, attribute = self.where(cmd_name)
         command: click.Command = getattr(importlib.import_module(f"ipamc.cli.{module}"), attribute)

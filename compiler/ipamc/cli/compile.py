@@ -83,13 +83,13 @@ TARGETED = ("renumber", "settle", "release", "rename")
 @click.command(cls=Verb)
 @options.clusters_argument
 @click.option("--check", is_flag=True)
-@click.option("--leave", multiple=True, metavar="NODE|all")
-@click.option("--no-pods", multiple=True, metavar="NODE|all")
-@click.option("--adopt", "--adopt-pods", "adopt", multiple=True, metavar="NODE|all")
-@click.option("--renumber", multiple=True, metavar="NODE|CIDR|pool/NAME|SELECTOR")
-@click.option("--settle", multiple=True, metavar="NODE")
-@click.option("--release", multiple=True, metavar="NODE|CIDR")
-@click.option("--rename", multiple=True, metavar="OLD=NEW")
+@options.several("--leave", metavar="NODE,…|all")
+@options.several("--no-pods", metavar="NODE,…|all")
+@options.several("--adopt", "--adopt-pods", "adopt", metavar="NODE,…|all")
+@click.option("--renumber", multiple=True, metavar="NODE|CIDR|pool/NAME,…|SELECTOR")
+@options.several("--settle", metavar="NODE,…")
+@options.several("--release", metavar="NODE|CIDR,…")
+@click.option("--rename", multiple=True, metavar="OLD=NEW,…")
 @click.option("--follow", is_flag=True)
 @click.option("--mode", is_flag=True)
 @click.option("--onto", type=options.Revision(), metavar="REV")
@@ -108,22 +108,21 @@ def lock(
     """Write only the lock, and nothing below rendered/.
 
     CLUSTER is a folder, or a name below clusters/; without one, all of them. Every consent is an option of
-    this command; its effect is reviewed in the lines of the lock.
+    this command; its effect is reviewed in the lines of the lock. Options of names may be repeated, and take
+    several with commas.
 
     Options:
         --check: Write nothing; exit 1 if a lock is out of date, with the reasons.
-        --leave: This node is gone: quarantine its blocks. Repeatable; all: every node that left.
+        --leave: This node is gone: quarantine its blocks. all: every node that left.
         --no-pods: This running node has no pods of Cilium's yet, so its CiliumNode need not be known.
-            Repeatable; all: every node.
+            all: every node.
         --adopt: The cluster is right: this running node holds what it shows, or the block around the
-            addresses in use on it. A planned node that has this block gets another one. Repeatable; all:
-            every node.
+            addresses in use on it. A planned node that has this block gets another one. all: every node.
         --renumber: Reserve a pending block for these nodes; nothing is rendered for it until --settle.
-            Repeatable, or with commas: n1,n2. SELECTOR as in nodeSelector: "rack == 'r7'".
+            SELECTOR is as in nodeSelector: "rack == 'r7'".
         --settle: This node is drained: its pending block is held and rendered, the old one quarantined.
-            Repeatable.
-        --release: Free quarantined blocks now; also cancels a pending renumber. Repeatable.
-        --rename: Give the blocks of a node that is gone to its replacement. Repeatable.
+        --release: Free quarantined blocks now; also cancels a pending renumber.
+        --rename: Give the blocks of a node that is gone to its replacement.
         --follow: The former name of --adopt all.
         --mode: Let the lock switch to the Cluster's IPAM mode.
         --onto: First merge the lock of this revision in, as the merge driver does, and date with today what
@@ -154,7 +153,8 @@ def lock(
         instead = f"write mode: {min(modes)} in cluster.yaml, and give --mode alone"
         raise click.UsageError(f"--mode has no value: {instead}")
     pairs = []
-    for text in asks["rename"]:
+    texts = (each for text in asks["rename"] for each in (text.split(",") if text.count("=") > 1 else [text]))
+    for text in texts:
         old, equals, new = text.partition("=")
         if not (old and equals and new):
             names = [name for name in re.split(r"\s*(?:->|=>|[:,=\s])\s*", text) if name]
@@ -167,13 +167,9 @@ def lock(
         asks["adopt"] = ("all",)
     select = [text for text in asks["renumber"] if is_selector(text)]
     named = tuple(text for text in asks["renumber"] if text not in select)
-    # An option may be repeated, and name several with commas. No name has one.
-    values: dict[str, Any] = {
-        name: [part for text in found for part in text.split(",")] if isinstance(found, tuple) else found
-        for name, found in {**asks, "renumber": named}.items()
-    }
+    named = tuple(part for text in named for part in text.split(","))  # no name has a comma
     try:
-        consent = parse_consent(**{**values, "rename": pairs, "select": select})
+        consent = parse_consent(**{**asks, "renumber": named, "rename": pairs, "select": select})
     except SelectorError as problem:
         raise click.UsageError(f"--renumber: {problem}{problem.help and f'; {problem.help}'}") from None
     if check and any(asks.values()):

@@ -13,6 +13,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from ipamc.cli.shown import STATES
 from ipamc.model.limits import LOCKS_FOR_COMPLETION
 
 _Find = Callable[[click.Context, str], Iterable[Any]]  # returns words, or items of click, for the typed text
@@ -32,9 +33,11 @@ def prepare(params: Sequence[click.Parameter]) -> None:
     """Attach completion words to the parameters of a command. Only runs that complete call this."""
     for param in params:
         called = (param.metavar or (param.name or "").upper()).strip("[]").removesuffix("...").rstrip("]")
-        find = _BY_OPTION.get(max(param.opts, key=len)) or _BY_VALUE.get(called)
-        if find and not isinstance(param.type, click.Choice | click.Path):
-            param.type = Offered(find)
+        of_value = _BY_VALUE.get(called) or _BY_VALUE.get(called.replace(",…", ""))
+        if (find := _BY_OPTION.get(max(param.opts, key=len)) or of_value) and not isinstance(
+            param.type, click.Choice | click.Path
+        ):
+            param.type = Offered(find, several=",…" in called)
 
 
 class Offered(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in newer versions of click
@@ -42,13 +45,16 @@ class Offered(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gener
 
     name = "text"
 
-    def __init__(self, find: _Find) -> None:
-        self.find = find
+    def __init__(self, find: _Find, *, several: bool) -> None:
+        self.find, self.several = find, several
 
     def shell_complete(self, ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Return the words that begin with the typed text; none after any error."""
         try:
-            found = list(self.find(ctx, incomplete))
+            head, comma, last = incomplete.rpartition(",") if self.several else ("", "", incomplete)
+            found = [
+                f"{head}{comma}{each}" if isinstance(each, str) else each for each in self.find(ctx, last)
+            ]
         except Exception:  # noqa: BLE001 - a shell must not print a traceback into a line that is typed
             return []
         items = [each for each in found if isinstance(each, CompletionItem)]
@@ -117,11 +123,10 @@ def _revisions(_: click.Context, __: str) -> Iterable[str]:
     return {*names_of_revisions("."), "HEAD"}
 
 
-def _gates(_: click.Context, start: str) -> Iterable[str]:
+def _gates(_: click.Context, __: str) -> Iterable[str]:
     from ipamc.review import GATES
 
-    head = start.rpartition(",")[0]
-    return [f"{head},{gate}" if head else gate for gate in GATES]
+    return GATES
 
 
 def _kinds(_: click.Context, __: str) -> Iterable[str]:
@@ -170,6 +175,7 @@ _BY_VALUE: Mapping[str, _Find] = {
     "REV": _revisions,
     "REV|DATE": _revisions,
     "WORD,…": _gates,
+    "STATE,…": lambda *_: STATES,
     "KIND": _kinds,
     "WORD": _explained,
     "VERSION": _minors,

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import format_option, print_findings
 from ipamc.cli.init import first_files, new_folder, prepare
+from ipamc.cli.options import several
 from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import Diagnostic, Refused, count, names
 from ipamc.model.limits import DUMP_SLACK
@@ -45,13 +46,13 @@ _OF_MACHINES = {"cluster", "machines", "files", "labels", "style", "report"}
 @click.option("--machines", is_flag=True)
 @click.option("--prefixes", metavar="FILE")
 @click.option("--helm-values", "values", metavar="FILE")
-@click.option("--block-size", "sizes", multiple=True, type=click.IntRange(8, 128), metavar="N")
-@click.option("--label", "labels", multiple=True, metavar="KEY")
+@several("--block-size", "sizes", type=click.IntRange(8, 128), metavar="N,…")
+@several("--label", "labels", metavar="KEY,…")
 @click.option("--mode", type=click.Choice(("kubernetes", "cluster-pool", "multi-pool", "crd")))
 @click.option("--cilium-version", metavar="MINOR")
 @click.option("--managed-by", type=click.Choice(("helm", "kustomize", "none")))
 @click.option("--operator", type=click.Choice(("bystander", "adopt")), default="bystander", show_default=True)
-@click.option("--distinct", multiple=True, metavar="CIDR")
+@several("--distinct", metavar="CIDR,…")
 @click.option("--rebuilt", is_flag=True)
 @format_option
 def command(
@@ -103,15 +104,15 @@ def command(
         --prefixes: Make pools of the prefixes in a CSV file instead: an export of NetBox, or a spreadsheet.
         --helm-values: The values of Cilium's chart, in place of a cilium-config that the dump lacks.
         --block-size: With --prefixes: the block size of pools that the file does not tell. With --distinct:
-            that of the new blocks. Above 32 it is for IPv6. Repeatable.
-        --label: Keep this label of nodes or machines, too; KEY may end in *. Repeatable.
+            that of the new blocks. Above 32 it is for IPv6.
+        --label: Keep this label of nodes or machines, too; KEY may end in *.
         --mode: Cilium's IPAM mode, where the dump does not tell.  [default for Calico: multi-pool]
         --cilium-version: The lowest minor that runs, where the dump does not tell.
         --managed-by: Who owns cilium-config.  [default: as the dump tells]
         --operator: Who gives blocks from now on in cluster-pool mode: ipamc alone, or the operator in the
             ranges that it has.
         --distinct: Where Calico runs: give the nodes new blocks of this range, beside Calico's: of /24 (IPv6:
-            /112), or smaller ones that suffice for twice the nodes. Repeatable, for IPv6.
+            /112), or smaller ones that suffice for twice the nodes. Name one of each family.
         --rebuilt: With --refresh: the cluster was built again, and all uids are new.
     Examples:
         kubectl get nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,pods,cm -A -o json | ipamc import lab

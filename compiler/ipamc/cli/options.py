@@ -50,6 +50,25 @@ def _minor(value: str | None) -> Minor | None:
     return found
 
 
+class _Several(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic since click 8.3
+    """Values with commas, each of a type."""
+
+    def __init__(self, of: Any) -> None:
+        self.of, self.name = of, of.name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the values of one text, in order."""
+        texts = value.split(",") if isinstance(value, str) else value
+        return tuple(self.of.convert(text, param, ctx) for text in texts)
+
+
+def several(*names: str, type: Any = str, **more: Any) -> Callable[[Function], Function]:
+    """Return a decorator that adds an option of several values: repeated, or with commas."""
+    kind = _Several(click.types.convert_type(type))
+    flat = checked(lambda found: tuple(value for values in found for value in values))
+    return click.option(*names, multiple=True, type=kind, callback=flat, **more)
+
+
 clusters_argument = click.argument("clusters", nargs=-1, metavar="[CLUSTER]...")
 cluster_argument = click.argument("cluster", metavar="CLUSTER")
 files_argument = click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())

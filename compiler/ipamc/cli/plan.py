@@ -65,7 +65,7 @@ def allowed(value: tuple[str, ...]) -> frozenset[str]:
 
 
 _WRITE = "Write the plan in this format to a file, too. Repeatable: one compile serves them all."
-_FAIL_ON = f"Exit 1 if this happens, unless it is allowed: {', '.join(GATES)}. Repeatable."
+_FAIL_ON = f"Exit 1 if this happens, unless it is allowed: {', '.join(GATES)}."
 
 
 FORMER = {"--allow-deleted": "--allow=ipamc/delete-cluster", "--allow-released": "--allow=ipamc/release"}

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import format_option, print_findings
-from ipamc.cli.options import Revision, output_option
+from ipamc.cli.options import Revision, output_option, several
 from ipamc.cli.terminal import progress, say, show, show_json
 from ipamc.model.diagnostics import Refused, names
 from ipamc.model.limits import LARGEST_CLUSTER
@@ -46,8 +46,8 @@ CHANGES = (
 @click.argument("cluster", metavar="CLUSTER")
 @click.option("--base", type=Revision(), metavar="REV")
 @click.option("--change", type=click.Choice(CHANGES))
-@click.option("--node", "nodes", multiple=True, metavar="NODE")
-@click.option("--pool", "pools", multiple=True, metavar="NAME")
+@several("--node", "nodes", metavar="NODE,…")
+@several("--pool", "pools", metavar="NAME,…")
 @click.option("--selector", default="", metavar="TEXT")
 @click.option("--to", default="", metavar="VALUE")
 @click.option("--wave-size", type=click.IntRange(min=1, max=LARGEST_CLUSTER), metavar="N")
@@ -70,8 +70,8 @@ def command(
         --base: What the cluster has now.  [default: what was last applied, if git knows it
             (refs/ipamc/applied/CLUSTER); else the lock and the rendered files on the disk]
         --change: A change that has not begun.
-        --node: A node that the change is about. Repeatable.
-        --pool: A pool that it is about. Repeatable.
+        --node: The nodes to change.
+        --pool: The pools to change.
         --selector: The nodes that it is about, in the language of nodeSelector.
         --to: What it leads to: a mode, a CIDR (new-range), a node (replace-node), a minor (upgrade),
             'distinct' (calico).

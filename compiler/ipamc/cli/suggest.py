@@ -9,7 +9,7 @@ import click
 
 from ipamc.cli.command import REFUSED, Lazy, Verb
 from ipamc.cli.findings import Problems, format_option, tell
-from ipamc.cli.options import output_option
+from ipamc.cli.options import output_option, several
 from ipamc.cli.query import parse_cidr
 from ipamc.cli.terminal import progress, show, show_record
 from ipamc.model.cidr import BITS, Block
@@ -46,7 +46,7 @@ def command() -> None:
 @click.argument("cluster", metavar="[CLUSTER]", required=False)
 @click.option("--size", type=click.IntRange(1, 128), required=True, metavar="PREFIX")
 @click.option("--pool", metavar="NAME")
-@click.option("--from", "within", multiple=True, metavar="CIDR")
+@several("--from", "within", metavar="CIDR,…")
 @click.option("--address-space", "space", metavar="NAME")
 @click.option("--family", type=click.Choice(["IPv4", "IPv6"]))
 @click.option("--count", "most", type=click.IntRange(1, MOST_SUGGESTIONS), default=3, show_default=True)
@@ -75,7 +75,7 @@ def pool(  # noqa: PLR0913 - an argument for each option
     Options:
         --size: The prefix length.
         --pool: Grow this pool of CLUSTER; without it, the space is for a new one.
-        --from: Look only here. Repeatable. Without it: in nativeRoutingCIDR, and in the private networks (RFC
+        --from: Look only here. Without it: in nativeRoutingCIDR, and in the private networks (RFC
             1918, RFC 6598, of IPv6 the /48) where a pool is.
         --address-space: Without CLUSTER: the clusters of this address space count.
         --family: Without it: that of --from, else of the pool or the cluster's first one; IPv6 for a size

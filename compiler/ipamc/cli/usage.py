@@ -214,7 +214,9 @@ def _no_choice(value: str, name: str, choices: list[str], ctx: click.Context | N
         return
     for_people = value in {"table", "human", "plain"} and "text" in choices
     meant = nearest(value, choices) or ("text" if for_people else "")
-    yield f"{shown(value)} is no value of {name}: {f'did you mean {meant}?' if meant else listing(choices)}"
+    instead = of_other_tools("options").get(value)
+    better = f"did you mean {meant}?" if meant else instead.says.replace("OPTION", value) if instead else ""
+    yield f"{shown(value)} is no value of {name}: {better or listing(choices)}"
     if meant:
         yield f"{name}: {listing(choices)}"
 

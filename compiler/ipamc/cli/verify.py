@@ -12,7 +12,7 @@ from ipamc.law.change import Gate
 from ipamc.model.diagnostics import count
 from ipamc.model.limits import VERIFY_SHOWN
 
-_FAIL_ON = "Also exit 1 if the law asks for one of these labels: renumber, rename, follow, leave. Repeatable."
+_FAIL_ON = "Also exit 1 if the law asks for one of these labels: renumber, rename, follow, leave."
 
 
 @click.command(cls=Verb)

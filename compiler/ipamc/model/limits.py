@@ -199,7 +199,7 @@ POOLS_SHOWN = 30
 """Pools of one cluster on a terminal: chosen, a screen; more are shown in a pipe, and by `--all`."""
 RESERVED_SHOWN = 5  # the same for reserved CIDRs of a pool: chosen, as each pool has its own
 REJECTED_SHOWN = 10  # rejected pools in the text: chosen, each takes a line
-LINES_SHOWN = 20  # lines of each kind after an apply, reasons of `ipamc show --what-if`: chosen, a screen
+LINES_SHOWN = 20  # lines of each kind after an apply, reasons of `ipamc forecast --what-if`: chosen, a screen
 ADDED_SHOWN = 2  # added nodes printed with their blocks, before the last one: chosen, they show the pattern
 OTHER_POOLS_SHOWN = 3  # other pools that are named: chosen, the first fits best
 PREFIXES_SHOWN = 6  # prefixes of a pool and family in a plan: chosen, a line or two; JSON has all
@@ -260,10 +260,10 @@ PREFIX_LIST_NAME = 63
 
 # How long one waits, in seconds where no other unit is named
 LONGEST_WAIT = 86_400
-"""The longest time to wait that `ci apply` takes: chosen, a day; the job holds its runner."""
+"""The longest time to wait that `apply` takes: chosen, a day; the job holds its runner."""
 ERROR_WAITS = 3  # waiting times that an error may last: operators since 1.19 correct some themselves
 KUBECTL_SECONDS = 600
-"""Of one run of kubectl or kustomize, as `ipamc ci apply --help` says: chosen, one that hangs ends."""
+"""Of one run of kubectl or kustomize, as `ipamc apply --help` says: chosen, one that hangs ends."""
 WATCH_PAUSE = 2.0  # between a watch that ended early and a new list: the apiserver may be restarting
 WATCH_EARLY = 0.5  # that a watch may end too early: client and server both measure
 WATCH_GRACE = 30  # extra until ipamc ends a watch that the apiserver does not end: chosen, for a slow network

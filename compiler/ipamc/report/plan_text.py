@@ -185,10 +185,10 @@ def _configuration(difference: Difference) -> Iterator[Section]:
     head = ("pool", "block size", "before", "", "now", "of", "addresses")
     about = f"{count(same, 'pool')} unchanged" if same else ""
     yield Section("capacity, in free blocks", head, changed, about=about)
-    title = "aggregates, of held and pending blocks (ipamc show --aggregates)"
+    title = "aggregates, of held and pending blocks (ipamc aggregates)"
     prefixes = [(of.pool or NONE, changed_prefixes(of)) for of in difference.prefixes]
     yield Section(title, ("pool", "prefixes"), [row for row in prefixes if row[1]], folded=True)
-    title = "filters of routers, in this order (ipamc show --aggregates --output frr|junos|ios-xr)"
+    title = "filters of routers, in this order (ipamc aggregates --output frr|junos|ios-xr)"
     filters = difference.prefixes if difference.announced else ()
     before, after = "before the apply, add", "after the apply and what restarts, remove"
     added = [(of.pool or NONE, before, filter_lines(of.added)) for of in filters]

@@ -179,7 +179,7 @@ def _lists(
 ) -> str:
     within = match == "within"
     about = "prefixes and the routes of blocks in them" if within else "these prefixes alone"
-    text = [f"{comment} by ipamc show --aggregates --match {match}: {about}"]
+    text = [f"{comment} by ipamc aggregates --match {match}: {about}"]
     for cluster in clusters:
         for group in cluster.groups:
             of = f"{cluster.label or 'pool'} {visible(group.name) or 'none'}"

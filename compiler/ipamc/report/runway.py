@@ -1,4 +1,4 @@
-"""`show --runway` as text and as JSON: the weeks for which there is room, and how each number is computed."""
+"""`forecast` as text and as JSON: the weeks for which there is room, and how each number is computed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answer to `show --what-if` as text and as JSON."""
+"""The answer to `forecast --what-if` as text and as JSON."""
 
 from __future__ import annotations
 

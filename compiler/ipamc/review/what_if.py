@@ -83,7 +83,7 @@ class Without(Struct, frozen=True, kw_only=True):
 
 
 class WhatIf(Struct, frozen=True, kw_only=True):
-    """The answer to `ipamc show --what-if`."""
+    """The answer to `ipamc forecast --what-if`."""
 
     changes: tuple[NodeChange, ...]
     changed: ChangedCluster

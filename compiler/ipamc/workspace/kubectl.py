@@ -1,4 +1,4 @@
-"""One cluster, reached by kubectl and kustomize: `ipamc ci apply` works through this module alone.
+"""One cluster, reached by kubectl and kustomize: `ipamc apply` works through this module alone.
 
 No secret is an argument of a command. CiliumNodes are read once, before an apply; then one watch keeps them
 up to date. A large cluster has a job for each shard: repeated reads by all these jobs would overload the

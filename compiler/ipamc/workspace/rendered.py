@@ -193,7 +193,7 @@ def read_receipts(folder: str) -> list[Receipt]:
             if (data := disk.read_bytes(str(path))) is not None:
                 found.append(msgspec.json.decode(data, type=Receipt))
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as problem:
-            raise EnvironmentFailure(f"{path} is no receipt of ipamc ci apply: {problem}") from None
+            raise EnvironmentFailure(f"{path} is no receipt of ipamc apply: {problem}") from None
     return found
 
 

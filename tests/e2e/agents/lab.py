@@ -156,7 +156,7 @@ class Lab(Player):
         if self.refused:
             self.site.apply()
         else:
-            self.sh(f"ipamc ci apply {self.site.name}")
+            self.sh(f"ipamc apply {self.site.name}")
         self.seed()
 
     def roll_out(self, config: Mapping[str, str] | None = None) -> None:
@@ -235,7 +235,7 @@ class Lab(Player):
     def audit(self, *, problems: bool = False, routes: Iterable[Path] = ()) -> str:
         """Dump the cluster, and audit the dump and routers' tables; say whether problems are expected."""
         name = self.site.name
-        self.sh(f"ipamc ci dump {name} --write ../{name}.live.json")
+        self.sh(f"ipamc dump {name} --write ../{name}.live.json")
         tables = "".join(f" --routes {path}" for path in routes)
         return self.sh(f"{'! ' if problems else ''}ipamc audit {name} ../{name}.live.json{tables} 2>&1")
 

@@ -180,7 +180,7 @@ def test_without_a_drain_pods_are_cut_off_where_nodes_get_pools_of_their_own(beg
     lab.install()
     lab.start_pods("a1", "b1")
     merge_mode(lab, {"mode": "multi-pool", "pinning": "node"})
-    lab.sh("ipamc ci apply fleet --before-flags")
+    lab.sh("ipamc apply fleet --before-flags")
     lab.seed()
     lab.roll_out()
     lab.agents("ab")

@@ -39,7 +39,7 @@ DUMPED = "kubectl --context=fleet get nodes,ciliumnodes,pods --all-namespaces -o
 def resize(lab: Lab) -> None:
     """Do what the scheduled job does: dump, resize, merge, apply."""
     lab.sh(f"{DUMPED} && ipamc resize fleet ../dump.json")
-    lab.sh("git add . && git commit --quiet -m resized && ipamc ci apply fleet")
+    lab.sh("git add . && git commit --quiet -m resized && ipamc apply fleet")
 
 
 def test_a_node_gets_more_addresses_while_its_pods_run(begin: Begin) -> None:
@@ -107,10 +107,10 @@ def test_a_block_that_pods_use_meanwhile_is_not_taken_back(begin: Begin) -> None
     lab.start_pods("a5", "a6", "a7", "a8", "a9")  # the first block has four free addresses
     lab.sh("ipamc resize fleet ../dump.json && git add . && git commit --quiet -m resized")
     assert lab.site.lock("quarantined") == {"a": [("default", second)]}
-    said = lab.sh("! ipamc ci apply fleet 2>&1")
+    said = lab.sh("! ipamc apply fleet 2>&1")
     assert "CiliumNode a: not applied" in said
     assert given(lab, "a") == both
-    lab.sh("git revert --no-edit HEAD && ipamc compile --check fleet && ipamc ci apply fleet")
+    lab.sh("git revert --no-edit HEAD && ipamc compile --check fleet && ipamc apply fleet")
     assert not lab.site.lock("quarantined")
     assert given(lab, "a") == both
     lab.as_locked()
@@ -128,7 +128,7 @@ def test_an_address_with_an_owner_is_kept_for_its_pod(begin: Begin) -> None:
         node["spec"]["ipam"]["pool"][kept] = {"owner": "default/a9"}
 
     lab.api.change(f"{CILIUM_NODES}/a", own)
-    lab.sh("ipamc ci apply fleet")
+    lab.sh("ipamc apply fleet")
     lab.start_pods("a2")
     lab.start_pods("a9")
     assert lab.pods["a2"].address != kept
@@ -142,11 +142,11 @@ def test_until_the_flags_the_way_out_can_be_reverted(begin: Begin) -> None:
     lab.start_pods("a1", "b1")
     before = given(lab, "a")
     merge_mode(lab, {"mode": "cluster-pool"})
-    lab.sh("ipamc ci apply fleet --before-flags")
+    lab.sh("ipamc apply fleet --before-flags")
     with Pod("a2", lab.nodes["a"]) as pod:
         until(lambda: pod.cni("ADD").returncode, "no pod starts", 60)
     assert not lab.unreachable()
-    lab.sh("git revert --no-edit HEAD && ipamc ci apply fleet")
+    lab.sh("git revert --no-edit HEAD && ipamc apply fleet")
     assert given(lab, "a") == before
     lab.start_pods("a3")
     lab.as_locked()
@@ -162,7 +162,7 @@ def test_an_agent_that_starts_in_crd_mode_cuts_off_a_pod_whose_address_is_not_li
     lab.sh(
         "git rm -qr clusters/fleet/ipam.lock clusters/fleet/rendered && ipamc compile fleet"
     )  # no consent helps
-    lab.sh("git add . && git commit --quiet -m mode && ipamc ci apply fleet --before-flags")
+    lab.sh("git add . && git commit --quiet -m mode && ipamc apply fleet --before-flags")
 
     def take(node: Object) -> None:
         del node["spec"]["ipam"]["pool"][lab.pods["a1"].address]

@@ -59,7 +59,7 @@ def test_a_node_is_cut_off_until_its_agent_restarts_if_its_ciliumnode_is_deleted
         return False
 
     until(cut_off, "the pod of a is cut off")
-    lab.sh("ipamc ci apply fleet --repair")
+    lab.sh("ipamc apply fleet --repair")
     assert lab.unreachable() == CUT_OFF
 
     mended(lab, "IPC0922" if mode == "pinned" else "IPC0952")
@@ -103,10 +103,10 @@ def test_the_node_that_keeps_a_block_of_two_is_reached_again_some_time_after_the
     if mode == "kubernetes":
         joins_again()
         lab.refreshed()
-        lab.sh("ipamc ci apply fleet")
+        lab.sh("ipamc apply fleet")
     else:
         lab.api.delete(f"{CILIUM_NODES}/b")
-        lab.sh("ipamc ci apply fleet --repair")
+        lab.sh("ipamc apply fleet --repair")
     lab.agents(["b"])
     lab.ready()
     lab.start_pods("b2")
@@ -133,7 +133,7 @@ def test_no_pod_starts_or_a_node_loses_its_block_where_its_pool_is_deleted(
     else:
         lab.agents("a")
         until(lambda: not lab.blocks()["a"], "the operator has emptied the CiliumNode", 300)
-    lab.sh("ipamc ci apply fleet --repair --wait 5")  # an operator that has no time corrects its error later
+    lab.sh("ipamc apply fleet --repair --wait 5")  # an operator that has no time corrects its error later
     lab.agents("a")
     lab.ready()
     lab.start_pods("a3")

@@ -55,9 +55,9 @@ def take_over(lab: Lab, owner: str) -> None:
     blocks = {name: [block for _, block in lines] for name, lines in lab.site.lock().items()}
     assert blocks == lab.blocks()
     lab.sh("git add . && git commit --quiet -m imported && git push --quiet origin main")
-    lab.sh("ipamc ci apply fleet --before-flags")
+    lab.sh("ipamc apply fleet --before-flags")
     lab.roll_out()
-    lab.sh("ipamc ci apply fleet")
+    lab.sh("ipamc apply fleet")
     lab.agents(lab.names)
     lab.ready()
 

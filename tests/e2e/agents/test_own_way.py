@@ -42,7 +42,7 @@ def test_pods_keep_their_addresses_and_routers_lose_the_blocks_until_agents_rest
                 file.unlink()
         merge_mode(lab, MULTI_POOL)
         with lab.pinging("a1", "b1", "c1") as pings:
-            lab.sh("ipamc ci apply fleet --before-flags")
+            lab.sh("ipamc apply fleet --before-flags")
             lab.roll_out({**lab.site.config, **MIGRATES})
             until(lambda: router.table() == {}, "the router has lost them: podCIDRs are gone", 120)
             for name in lab.names:
@@ -50,7 +50,7 @@ def test_pods_keep_their_addresses_and_routers_lose_the_blocks_until_agents_rest
                 lab.ready()
             until(lambda: router.table() == table, "the router has them again, as blocks of the pool", 300)
             lab.roll_out()
-            lab.sh("ipamc ci apply fleet")
+            lab.sh("ipamc apply fleet")
             lab.agents(lab.names)
             lab.ready()
             lab.start_pods("a2", "b2", "c2")

@@ -111,7 +111,7 @@ def test_etcd_comes_back_from_a_backup(cluster: LabWithKubelets, mode: str) -> N
     lab.kubelets(["d"])
     lab.sh("kubectl --context=fleet label nodes --all rack=one")
     lab.refreshed()
-    lab.sh("ipamc ci apply fleet")
+    lab.sh("ipamc apply fleet")
     lab.seed()
     lab.agents(["d"])
     lab.ready()
@@ -137,8 +137,8 @@ def test_etcd_comes_back_from_a_backup(cluster: LabWithKubelets, mode: str) -> N
 
     def again_and_again(_: object) -> None:
         """The first apply withholds d's block while the Node of c has it; by then c has its own."""
-        lab.sh("! ipamc ci apply fleet 2>&1")
-        lab.sh("ipamc ci apply fleet")
+        lab.sh("! ipamc apply fleet 2>&1")
+        lab.sh("ipamc apply fleet")
 
     again = ["c", "d"] if mode == "kubernetes" else ["d"]
     lab.by_hand = {

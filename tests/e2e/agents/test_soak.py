@@ -95,7 +95,7 @@ class Walk:
 
     def apply(self) -> str:
         """Apply again."""
-        self.lab.sh("ipamc ci apply fleet")
+        self.lab.sh("ipamc apply fleet")
         return "apply"
 
     def renumber(self) -> str:
@@ -177,7 +177,7 @@ class Walk:
         name = away[0]
         self.lab.nodes[name].register()
         self.lab.refreshed()
-        self.lab.sh("ipamc ci apply fleet")
+        self.lab.sh("ipamc apply fleet")
         self.lab.agents([name])
         self.lab.ready()
         self.start(name)
@@ -224,10 +224,10 @@ class Walk:
             return ""
         self.lab.sh("git add clusters && git commit --quiet -m edit && git push --quiet origin main")
         self.play("--base HEAD~1")
-        said = self.lab.sh("ipamc ci apply fleet --prune 2>&1 || true")
+        said = self.lab.sh("ipamc apply fleet --prune 2>&1 || true")
         if "roll out what is in cilium/" in said:
             self.lab.roll_out()
-            said = self.lab.sh("ipamc ci apply fleet --prune 2>&1")
+            said = self.lab.sh("ipamc apply fleet --prune 2>&1")
         assert "error:" not in said, said
         self.lab.ready()
         return what
@@ -303,7 +303,7 @@ def imported(begin: Begin, mode: str) -> Lab:
     (lab.site.folder / "more.yaml").write_text(dumped(more))
     lab.site.edit(lambda each: each["kind"] == "Cluster" and each["spec"]["ipam"].pop("autoCreate", None))
     lab.refreshed()
-    lab.sh("ipamc ci apply fleet")
+    lab.sh("ipamc apply fleet")
     return lab
 
 

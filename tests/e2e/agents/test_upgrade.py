@@ -74,7 +74,7 @@ def back(lab: Lab, before: Operator, release: Path) -> None:
     """Go the same way back: the version in git first, then Cilium."""
     blocks, addresses = lab.blocks(), lab.addresses_of_endpoints()
     in_version(lab, before)
-    lab.sh("ipamc ci apply fleet")
+    lab.sh("ipamc apply fleet")
     lab.newer = before, release
     with lab.pinging("a1", "b1", "c1") as pings:
         lab.upgrade()

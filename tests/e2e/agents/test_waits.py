@@ -107,7 +107,7 @@ def test_a_planned_node_has_its_block_once_it_joined(
     if not before:
         waits(lab, "c", words)
         lab.refreshed()
-        lab.sh("ipamc ci apply fleet")
+        lab.sh("ipamc apply fleet")
     lab.ready()
     assert "cilium.io/do-not-gc" not in lab.api.get(f"{CILIUM_NODES}/c")["metadata"].get("annotations", {})
     lab.start_pods("a1", "c1")
@@ -147,7 +147,7 @@ def test_a_node_that_joins_waits_for_the_pool_default_until_its_agent_starts_aga
     lab.agents("c")
     waits(lab, "c", "to become available")
     lab.refreshed()
-    assert "restart its agent" in lab.sh("! ipamc ci apply fleet 2>&1")
+    assert "restart its agent" in lab.sh("! ipamc apply fleet 2>&1")
     assert requested(lab, "c").keys() == {"default"}
     waits(lab, "c", "to become available")
     lab.agents("c")

@@ -660,9 +660,9 @@ def test_an_agent_without_a_block_is_restarted_if_it_asks_for_nothing(*, request
 @pytest.mark.parametrize(
     ("mode", "version", "way_out"),
     [
-        ("cluster-pool", "1.15", "ipamc ci apply fleet --repair"),
-        ("cluster-pool", "1.18", "ipamc ci apply fleet --repair"),
-        ("crd", "1.15", "ipamc ci apply fleet --repair"),
+        ("cluster-pool", "1.15", "ipamc apply fleet --repair"),
+        ("cluster-pool", "1.18", "ipamc apply fleet --repair"),
+        ("crd", "1.15", "ipamc apply fleet --repair"),
         ("kubernetes", "1.18", "ipamc import fleet --refresh dump.json, then ipamc compile fleet, and apply"),
     ],
 )

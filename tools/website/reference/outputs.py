@@ -16,9 +16,9 @@ FOLDER = "outputs/"
 PRINTED = {
     "plan": "ipamc plan --output json",
     "show": "ipamc show --output json",
-    "aggregates": "ipamc show --aggregates --output json",
-    "what_if": "ipamc show --what-if CHANGE --output json",
-    "runway": "ipamc show --runway --output json",
+    "aggregates": "ipamc aggregates --output json",
+    "what_if": "ipamc forecast --what-if CHANGE --output json",
+    "runway": "ipamc forecast --output json",
     "suggest_pool": "ipamc suggest pool --output json",
     "runbook": "ipamc runbook CLUSTER --output json",
     "test": "ipamc test --output json",
@@ -125,7 +125,7 @@ VARIABLES = (
     ("CI", "where it is set, no line of progress is drawn"),
     ("KUBECTL, KUSTOMIZE", "the command lines of these programs, in place of those on the PATH"),
     ("IPAMC_ENVIRONMENTS", "the default of `ipamc ci matrix --environments`"),
-    ("IPAMC_WAIT", "the default of `ipamc ci apply --wait`"),
+    ("IPAMC_WAIT", "the default of `ipamc apply --wait`"),
     (
         "IPAMC_TOKEN",
         "the token with which `ipamc ci comment`, `ci applied`, `ci refresh` and `ci audit` talk to the forge",

@@ -17,8 +17,6 @@ STEPS = {
     "requirements": ("ci.install", "Print what a job installs, with hashes."),
     "rbac": ("ci.pipelines", "Print the smallest roles for the jobs in a cluster."),
     "matrix": ("ci.matrix", "List the clusters that changed, as jobs."),
-    "apply": ("ci.apply", "Apply the manifests; check the operator's status."),
-    "dump": ("ci.scheduled", "Write what a refresh or an audit reads of a cluster."),
     "applied": ("ci.apply", "Let refs say what was applied last."),
     "refresh": ("ci.scheduled", "Request a newer inventory, from a dump."),
     "audit": ("ci.scheduled", "Audit a cluster from a dump; keep an issue of it."),
@@ -28,6 +26,8 @@ STEPS = {
     "merge": ("compile", "Merge a revision, locks by rule, and compile."),
 }
 """By name: the module, and the line of `ipamc ci --help`."""
+FORMER = {"apply": "ci.apply", "dump": "ci.scheduled"}
+"""Steps that are verbs now: pipelines of users have them, help does not show them."""
 
 
 class Steps(Lazy):
@@ -38,13 +38,13 @@ class Steps(Lazy):
         ("ipamc ci gitlab", "write .gitlab-ci.yml, unless it is a file that ipamc did not write"),
         ("ipamc ci github --write -", "print the workflow"),
         ("ipamc ci matrix --output names --base origin/main", "the clusters that this branch changes"),
-        ("ipamc ci apply lab", "what a pipeline does after the merge"),
     )
     exits = ("done", "refused, or an I/O or environment error")
+    former = FORMER
 
     def where(self, name: str) -> tuple[str, str]:
         """Return a step's module and its name there."""
-        return STEPS[name][0], name
+        return FORMER.get(name) or STEPS[name][0], name
 
 
 @click.group(cls=Steps)

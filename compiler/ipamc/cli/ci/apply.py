@@ -1,4 +1,4 @@
-"""`ipamc ci apply`: the apply after a merge, and the scheduled `--repair`; `ipamc ci applied`: its refs.
+"""`ipamc apply`: the apply after a merge, and the scheduled `--repair`; `ipamc ci applied`: its refs.
 
 Here are the options and the choice of clusters; `apply_cluster` has the steps of one cluster.
 """
@@ -92,12 +92,12 @@ def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, check: bool, **
         --before-flags: Apply although cilium-config or the operator's arguments are not as rendered.
         --receipt: Write what was applied completely into this folder, for 'ipamc ci applied'.
     Examples:
-        ipamc ci apply lab
+        ipamc apply lab
             # cilium/, then every shard, in the cluster that the context 'lab' of the kubeconfig leads to
-        ipamc ci apply lab/nodes/000 lab/nodes/001  # cilium/, then these two shards
-        ipamc ci apply lab --repair  # only the objects that are missing there or differ
-        ipamc ci apply lab --context kubernetes-admin@lab  # a context with another name
-        ipamc ci apply lab --prune  # then delete what ipamc applied once and does not render any more
+        ipamc apply lab/nodes/000 lab/nodes/001  # cilium/, then these two shards
+        ipamc apply lab --repair  # only the objects that are missing there or differ
+        ipamc apply lab --context kubernetes-admin@lab  # a context with another name
+        ipamc apply lab --prune  # then delete what ipamc applied once and does not render any more
     Exit codes:
         0: applied, and the operator reports no error that this apply caused
         1: an object was lost, refused or withheld, flags are not as rendered, the operator reports an error,
@@ -167,7 +167,7 @@ def is_old(name: str, trunk: str) -> bool:
 def applied(*, folder: str, url: str, trunk: str) -> int:
     """Let refs/ipamc/applied/CLUSTER name HEAD, for each cluster that was applied completely.
 
-    FOLDER has what the jobs of this pipeline wrote by 'ipamc ci apply --receipt FOLDER'. A cluster counts
+    FOLDER has what the jobs of this pipeline wrote by 'ipamc apply --receipt FOLDER'. A cluster counts
     when these have all its parts. A ref only moves on: a job that is run again later moves none back. 'ipamc
     audit' compares the cluster with this commit, too; without the ref it compares with git alone.
 
@@ -181,7 +181,7 @@ def applied(*, folder: str, url: str, trunk: str) -> int:
     Examples:
         ipamc ci applied receipts --remote "$CI_PROJECT_URL.git" --trunk origin/main
             # what the last job of a pipeline does
-        ipamc ci apply lab --receipt receipts && ipamc ci applied receipts --remote /srv/fleet.git
+        ipamc apply lab --receipt receipts && ipamc ci applied receipts --remote /srv/fleet.git
             # the same by hand
     Exit codes:
         0: the refs are moved; or they need not be, or the token may not push, and a line says so

@@ -64,7 +64,7 @@ Send = Callable[[Sequence[Object]], set[str]]  # applies objects, and returns re
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """The options of `ipamc ci apply`."""
+    """The options of `ipamc apply`."""
 
     wait: float
     timeout: int

@@ -112,10 +112,10 @@ def refusal(problem: str, cluster: str, document: Object) -> str:
     said = ADVISES_FORCE.sub("", problem)
     if document["kind"] in POLICIES:
         typed = str(document["kind"]).lower()
-        help_ = f"kubectl delete {typed} {name_of(document)} && ipamc ci apply {cluster} --repair"
+        help_ = f"kubectl delete {typed} {name_of(document)} && ipamc apply {cluster} --repair"
     elif ".spec.ipam." in said:
         node = name_of(document)
-        delete = f"kubectl delete ciliumnode {node} && ipamc ci apply {cluster} --repair"
+        delete = f"kubectl delete ciliumnode {node} && ipamc apply {cluster} --repair"
         help_ = f"drain {node}, stop the operator, {delete}, start the operator, restart {node}'s agent"
     elif ".spec.ipv4." in said or ".spec.ipv6." in said:
         apply = "kubectl apply --server-side --field-manager=ipamc --force-conflicts"

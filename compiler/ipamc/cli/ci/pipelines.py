@@ -18,7 +18,7 @@ from ipamc.cli.ci.install import Install, install_options, put
 from ipamc.cli.ci.jobs import is_name, of_environments
 from ipamc.cli.ci.runners import for_template, runner_options
 from ipamc.cli.command import DONE, Verb
-from ipamc.cli.options import FORMER, Function, checked, clusters_argument, gates, write_option
+from ipamc.cli.options import FORMER, Function, checked, clusters_argument, gates, several, write_option
 from ipamc.law.change import Gate
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.read.parts import BEFORE_SHARDS, KINDS, shards_of
@@ -49,7 +49,7 @@ def _asked(words: Collection[str]) -> str:
 
 _GATE: dict[str, Any] = {
     "default": [_asked(GATES.keys() - {Gate.LEAVE, "capacity"})],
-    "help": "What needs a label ipamc/WORD: words of 'ipamc plan --fail-on', or none. Repeatable.",
+    "help": "What needs a label ipamc/WORD: words of 'ipamc plan --fail-on', or none.",
 }
 gate_option = click.option(
     "--gate", "gates", multiple=True, callback=checked(_asked), show_default=True, metavar="WORD,…", **_GATE
@@ -295,7 +295,7 @@ def _subject(value: str | None) -> dict[str, str] | None:
 
 @click.command(cls=Verb, former=FORMER)
 @clusters_argument
-@click.option("--job", "chosen", type=click.Choice(JOBS), multiple=True)
+@several("--job", "chosen", type=click.Choice(JOBS), metavar="JOB,…")
 @click.option("--prune", is_flag=True)
 @click.option("--subject", callback=checked(_subject), metavar="KIND:NAME")
 @file_option
@@ -311,17 +311,17 @@ def rbac(
     bindings.
 
     They follow from what is rendered for this cluster. The job plan needs no access to a cluster. The job
-    apply may read what 'ipamc ci apply' compares, and write the kinds that are rendered; only with --prune
-    may it delete. It may not create a Node. The jobs refresh and audit may read what 'ipamc ci dump' reads:
+    apply may read what 'ipamc apply' compares, and write the kinds that are rendered; only with --prune
+    may it delete. It may not create a Node. The jobs refresh and audit may read what 'ipamc dump' reads:
     of the ConfigMaps and Deployments those alone that ipamc needs, by name.
 
     Options:
-        --job: Only the roles of this job. Repeatable.  [default: all]
+        --job: Only the roles of these jobs.  [default: all]
         --prune: Let the job apply delete what left the tree.
         --subject: Who gets the roles, instead of a ServiceAccount that is made for each job.
     Examples:
         ipamc ci rbac lab | kubectl --context lab apply -f -  # a ServiceAccount with its roles for each job
-        ipamc ci rbac lab --job apply --prune  # for 'ipamc ci apply --prune', which deletes objects
+        ipamc ci rbac lab --job apply --prune  # for 'ipamc apply --prune', which deletes objects
         ipamc ci rbac lab --job audit --subject User:https://example.org#audit
             # for somebody whom the cluster knows already
     Exit codes:

@@ -58,7 +58,7 @@ def runner_options(word: str, label: str) -> Callable[[Function], Function]:
 
     def add(command: Function) -> Function:
         more: dict[str, Any] = {"multiple": True, "callback": checked(_texts)}
-        plain = f"What the runner of the jobs must have: {label}s, with commas. Repeatable."
+        plain = f"What the runner of the jobs must have: {label}s, with commas."
         other = (
             "The same for jobs with access to a cluster: of all clusters, or of those whose names fit the "
         )

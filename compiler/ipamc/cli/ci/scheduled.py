@@ -1,4 +1,4 @@
-"""`ipamc ci dump`, `audit` and `refresh`: what scheduled jobs do with a cluster's dump."""
+"""`ipamc dump`, `audit` and `refresh`: what scheduled jobs do with a cluster's dump."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def dump(*, cluster: str, job: str, context: str, path: str) -> int:
     Options:
         --for: Who reads it: a refresh reads Nodes, CiliumNodes and the DaemonSet of agents alone.
     Examples:
-        ipamc ci dump lab --write lab.json  # what 'ipamc audit lab lab.json' reads
-        ipamc ci dump lab --for refresh | ipamc import lab --refresh -  # bring the inventory up to date
+        ipamc dump lab --write lab.json  # what 'ipamc audit lab lab.json' reads
+        ipamc dump lab --for refresh | ipamc import lab --refresh -  # bring the inventory up to date
     Exit codes:
         1: the cluster cannot be read, or an I/O or environment error; nothing is written
     """
@@ -96,7 +96,7 @@ def audit(*, cluster: str, files: tuple[str, ...], url: str) -> int:
         --remote: The repository whose refs say what was applied last: a URL of https without a user, or the
             absolute path of a folder.
     Examples:
-        ipamc ci dump lab --write lab.json && ipamc ci audit lab lab.json --remote "$CI_PROJECT_URL.git"
+        ipamc dump lab --write lab.json && ipamc ci audit lab lab.json --remote "$CI_PROJECT_URL.git"
             # what the scheduled job does
     Exit codes:
         0: 0 problems; or an open issue tells them
@@ -181,7 +181,7 @@ def refresh(*, cluster: str, files: tuple[str, ...], url: str, target: str) -> i
         --remote: The repository to push to: a URL of https without a user, or the absolute path of a folder.
         --target: The branch to merge into; HEAD is its last commit.
     Examples:
-        ipamc ci dump lab --for refresh --write lab.json && ipamc ci refresh lab lab.json --remote
+        ipamc dump lab --for refresh --write lab.json && ipamc ci refresh lab lab.json --remote
             "$CI_PROJECT_URL.git" --target main
             # what the scheduled job does
     Exit codes:

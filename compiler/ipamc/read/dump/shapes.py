@@ -154,7 +154,7 @@ def asked(annotations: Mapping[str, str | None] | None) -> dict[str, str]:
 
 
 class Pod(Foreign):
-    """A Pod. `ipamc ci dump` writes these fields but the annotations, so no other may be a secret."""
+    """A Pod. `ipamc dump` writes these fields but the annotations, so no other may be a secret."""
 
     metadata: _RenderedMetadata
     spec: PodSpec | None = None

@@ -369,7 +369,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def apply(self) -> str:
         """The command that applies what git has."""
-        return f"ipamc ci apply {self.cluster.name}"
+        return f"ipamc apply {self.cluster.name}"
 
     @property
     def refresh(self) -> str:

@@ -258,7 +258,7 @@ def aggregate_absent(tables: _Tables) -> Iterator[Result]:
             also = [
                 context.related(each.node, f"{each.node} has {each.block}") for each in inside[:MOST_PLACES]
             ]
-            filters = f"ipamc show {context.cluster.name} --aggregates"
+            filters = f"ipamc aggregates {context.cluster.name}"
             way_out = f"compare the filters of the router, and of those that announce to it, with {filters}"
             yield Result(error("IPC0956", Span(table.path), text, also=also, help=way_out))
 

@@ -133,7 +133,7 @@ class Leaving(Struct, frozen=True, kw_only=True):
 
     @property
     def removable(self) -> bool:
-        """Return whether `ipamc ci apply --prune` deletes them; it must not or cannot delete the others."""
+        """Return whether `ipamc apply --prune` deletes them; it must not or cannot delete the others."""
         return self.stays not in _NOT_REMOVED
 
     @property
@@ -146,7 +146,7 @@ class Leaving(Struct, frozen=True, kw_only=True):
             does = f"each {does.removeprefix('it ')}" if does.startswith("it ") else does
         else:
             which, them = f"{self.kind} {self.names[0]}", "it"
-        prune = f"to remove {them}: ipamc ci apply CLUSTER --prune"
+        prune = f"to remove {them}: ipamc apply CLUSTER --prune"
         return f"{which}: {does}; {prune if self.removable else f'ipamc does not remove {them}'}"
 
 

@@ -1,1 +1,1 @@
-"""Decides what `ipamc ci apply` may write, from live and rendered objects. Pure, without kubectl."""
+"""Decides what `ipamc apply` may write, from live and rendered objects. Pure, without kubectl."""

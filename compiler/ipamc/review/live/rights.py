@@ -30,7 +30,7 @@ class Right(Struct, frozen=True, kw_only=True, order=True):
 
 
 def apply_rights(objects: Collection[Object], namespace: str, mode: str, *, prune: bool) -> list[Right]:
-    """Return the rights that `ipamc ci apply` needs, with and without `--repair`.
+    """Return the rights that `ipamc apply` needs, with and without `--repair`.
     `objects` are the rendered ones, `namespace` is Cilium's, `mode` is `ipam` of cilium-config: two modes
     apply CiliumNodes, including ones that are not rendered yet. Only kubelets create Nodes.
     """

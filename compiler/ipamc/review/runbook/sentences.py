@@ -53,9 +53,9 @@ def moves(plan: Plan, nodes: Sequence[str], templates: Templates) -> tuple[str, 
     before, _, _ = _phases(plan, "NODE", templates)
     return (
         f"drain {names(nodes)}, if that was not done before: {_commands(before['drain'])}",
-        "merge, and let ipamc ci apply run; podCIDRs of a Node cannot change, so nothing moves yet"
+        "merge, and let ipamc apply run; podCIDRs of a Node cannot change, so nothing moves yet"
         if Site(plan).agents_read_nodes
-        else "merge, and let ipamc ci apply write the new block; it withholds it from a node that still runs "
+        else "merge, and let ipamc apply write the new block; it withholds it from a node that still runs "
         "pods of the old one, which it would cut off: other nodes route to the new block at once",
         *after_apply(plan, nodes[0] if len(nodes) == 1 else "NODE", templates),
     )

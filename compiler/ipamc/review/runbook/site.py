@@ -1,6 +1,6 @@
 """A cluster for the templates of runbooks: its folder, its seeds, and where agents read their blocks.
 
-kubectl gets the context of the cluster, as in `ipamc ci apply`: the current context may be another cluster's.
+kubectl gets the context of the cluster, as in `ipamc apply`: the current context may be another cluster's.
 """
 
 from __future__ import annotations
