@@ -255,7 +255,12 @@ def test_a_plan_shows_before_and_after(opened: Open) -> None:
     path = Path("plan.html").resolve()
     path.write_text(run("plan", "--base", "HEAD~1", "--output", "html").stdout)
     page = opened(path)
-    assert "0 renumbered · +2" in page.locator("pre").inner_text()
+    assert page.locator("#headline").inner_text() == "0 renumbered · +2 · −0 · 3 unchanged"  # noqa: RUF001 - a minus
+    added = page.locator("details.added")
+    assert added.locator("summary").inner_text() == "2 added: n5, n6"
+    assert not added.locator("tbody").is_visible()
+    added.locator("summary").click()
+    assert added.locator("tbody tr").all_inner_texts()[0].startswith("n5\t10.1.0.192/26\ta\t")
     assert page.locator(".changed").inner_text() == "Since before: 2 nodes got blocks."
     lit = "() => [...page.views[0].view().lit].map((index) => page.views[0].cluster.nodes[page.views[0].cluster.lines.node[index]])"
     assert sorted(page.evaluate(lit)) == ["n5", "n6"]
@@ -280,7 +285,7 @@ def test_clusters_of_every_sort(opened: Open, tmp_path: Path) -> None:
         plan = compiled.plan
         versions = versions_of(plan.lock)
         versions.add_current(plan.lock)
-        mapped = map_of(plan.cluster, plan.lock, plan.wants, "2026-11-22")
+        mapped = map_of(plan.scheme, plan.lock, plan.wants, "2026-11-22")
         parts.append(Part(map=mapped, versions=versions, lock_path=name))
     path = tmp_path / "page.html"
     path.write_text(

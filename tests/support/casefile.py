@@ -64,6 +64,7 @@ from ipamc.read.dump.read import read_dump
 from ipamc.read.locate import locate
 from ipamc.report import explanation, plan_json, plan_markdown, plan_text
 from ipamc.report.findings import report
+from ipamc.report.page import render_plan
 from ipamc.report.resize import table as resize_table
 from ipamc.review.audit import audit, refused
 from ipamc.review.audit.context import Context
@@ -314,6 +315,7 @@ def plans(case: Case, head: Compilation | None, found: tuple[Diagnostic, ...]) -
         "plan.text": plan_text.render(plan_report),
         "plan.markdown": plan_markdown.render(plan_report),
         "plan.json": plan_json.render(plan_report),
+        "plan.html": render_plan(plan_report, assets("templates/page"), inputs(case).today),
     }
 
 

@@ -27,7 +27,7 @@ from ipamc.model.follows import networks
 from ipamc.model.lock import State
 from ipamc.model.pool_words import Terms, terms
 from ipamc.report.page_data import Part, document
-from ipamc.report.plan_text import render as plan_text
+from ipamc.report.page_plan import plan
 from ipamc.report.terminal_text import visible
 from ipamc.report.utilisation import percent as share_of
 from ipamc.review.address_map import PoolMap
@@ -42,9 +42,8 @@ class About(Struct, frozen=True, kw_only=True):
     title: str
     subtitle: str
     day: str  # today, ISO 8601
-    plan: bool = False  # each cluster has two versions, before and after
+    plan: Mapping[str, Any] | None = None  # of a plan: each cluster has two versions, before and after
     failures: Sequence[str] = ()  # lines about omitted clusters
-    text: str = ""  # text above the maps, unchanged
 
 
 def render(parts: Sequence[Part], assets: Mapping[str, str], about: About) -> str:
@@ -62,23 +61,22 @@ def render(parts: Sequence[Part], assets: Mapping[str, str], about: About) -> st
         subtitle=visible(about.subtitle),
         style=Markup(style),  # noqa: S704 - ours
         script=Markup(script),  # noqa: S704 - ours
-        data=Markup(document(parts, day=about.day, plan=about.plan)),  # noqa: S704 - without < and >
-        text=about.text,
+        data=Markup(document(parts, day=about.day, plan=about.plan is not None)),  # noqa: S704 - without < and >
+        plan=about.plan,
         failures=[visible(line) for line in about.failures],
         **summary(parts),
     )
 
 
 def render_plan(report: PlanReport, assets: Mapping[str, str], day: str) -> str:
-    """Return a plan as a page: its text, and maps before and after, with changes. `day` is today."""
+    """Return a plan as a page: its sections, and maps before and after, with changes. `day` is today."""
     pictures = [cluster.picture for cluster in report.clusters if cluster.picture]
     parts = [Part(map=each.map, versions=each.versions, lock_path=each.lock_path) for each in pictures]
     about = About(
         title="Plan of addresses",
         subtitle=f"against {report.base or 'the disk'}, {day}",
         day=day,
-        plan=True,
-        text=plan_text(report),
+        plan=plan(report),
     )
     return render(parts, assets, about)
 
@@ -188,8 +186,8 @@ def _cluster(part: Part) -> dict[str, Any]:
         f"{count(len(owners), words.owner)} with {count(len(held), words.block)}",
         *([f"{count(of_state[State.PENDING], f'pending {words.block}')}"] if of_state[State.PENDING] else []),
         *([f"{count(without, words.unit)} {words.listed} without a block"] if without else []),
-        *([f"{count(kept, 'line')} of {words.block}s that no {words.owner} holds"] if kept else []),
-        *([f"{count(outside, 'line')} outside every pool, on no map"] if outside else []),
+        *([f"{count(kept, words.block)} without a {words.owner}"] if kept else []),
+        *([f"{count(outside, words.block)} outside all pools (not on the map)"] if outside else []),
         f"mode {mapped.cluster.mode}",
         part.lock_path,
     ]
@@ -207,17 +205,19 @@ def _pool(pool: PoolMap, words: Terms) -> dict[str, str]:
         f"{percent(use)} used",
         f"room for {number(pool.room)} more {words.unit if pool.room == 1 else f'{words.unit}s'}",
     ]
-    nodes = [f"first choice of {count(pool.first, words.unit)}"] if pool.first else []
-    nodes += [f"a further choice of {count(pool.further, words.unit)}"] if pool.further else []
+    nodes = [f"first choice for {count(pool.first, words.unit)}"] if pool.first else []
+    nodes += [f"fallback for {count(pool.further, words.unit)}"] if pool.further else []
     nobody = [] if words.unit == "range" else ["no node in the inventory"]  # a commit's clusters are not read
-    facts_of = [": ".join((f"{words.selector} {model.selector.canonical}", *(nodes or nobody)))]
+    facts_of = [
+        f"{words.selector} {model.selector.canonical}: {', '.join(nodes or nobody)}".removesuffix(": ")
+    ]
     facts_of += [f"priority {model.priority}"] if model.priority else []
     facts_of += [f"overflow to {', '.join(model.overflow)}"] if model.overflow else []
-    kept = "disabled: it gives no new block. " if model.disabled else ""
+    kept = "Disabled: gives no new blocks. " if model.disabled else ""
     if model.follows:
-        kept = f"follows {networks(model)}: a node has the block of its address. "
-    kept = "for pods alone: it serves no node by itself. " if model.pods_only else kept
-    kept += "for nodes that are not in the inventory. " if model.unlisted else ""
+        kept = f"Follows {networks(model)}: the address of a node decides its block. "
+    kept = "Only for pods: serves no node by itself. " if model.pods_only else kept
+    kept += "For nodes outside the inventory. " if model.unlisted else ""
     takes = visible(kept + "; ".join(facts_of))
     return {"name": visible(model.name), "said": ", ".join(facts), "takes": takes}
 
@@ -245,7 +245,7 @@ def _space(name: str, family: int, clusters: list[str], pools: list[tuple[Part, 
         boxes = [_box(*each, low, scale) for each in ranges]
         rows.append({"cluster": visible(cluster)[:26], "y": place * _ROW, "boxes": boxes})
     middle = low + (high - low) // 2
-    said = f"{', '.join(clusters)}: each pool on one axis; blue is used, grey is free, light is no pool's"
+    said = f"{', '.join(clusters)}: all pools on one axis. Blue is used, grey is free, light is in no pool"
     return {
         "name": visible(f"{name}, IPv{family}"),
         "said": visible(said),

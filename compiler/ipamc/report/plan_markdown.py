@@ -14,10 +14,20 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from ipamc.model.diagnostics import Diagnostic, Severity, count, errors_of, names
-from ipamc.model.limits import LEAST_ROWS, LONGEST_PLAN_COMMENT, NAMES_IN_LINE, OPEN_ROWS, ROWS_TRIED
-from ipamc.report.plan_text import ARROW, Section, Sign, aligned, headline, notes, quiet, sections
+from ipamc.model.limits import LEAST_ROWS, LONGEST_PLAN_COMMENT, NAMES_IN_LINE, ROWS_TRIED
+from ipamc.report.plan_text import (
+    ARROW,
+    Section,
+    aligned,
+    headline,
+    notes,
+    quiet,
+    sections,
+    stops,
+    worst_first,
+)
 from ipamc.report.terminal_text import tally, visible, where
-from ipamc.review.diff.plan_report import ClusterReport, PlanReport, PlanStatus
+from ipamc.review.diff.plan_report import ClusterReport, PlanReport
 
 NO_WIDTH = "\u200b"
 _REFERENCE = re.compile(r"(?<=[@#!~%&$^])(?=[\w\"'])|(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
@@ -27,10 +37,7 @@ _PLAIN = re.compile(r"[^A-Za-z0-9 .,:/()%→−+-]")  # noqa: RUF001 - the plan'
 
 def render(report: PlanReport) -> str:
     """Return the comment; a bot finds the comment to replace by its first line."""
-    # Refused clusters first, then those that a person must review, then those that change.
-    clusters = sorted(
-        report.clusters, key=lambda each: (not each.failed, not _stops(each), quiet(each), each.name)
-    )
+    clusters = worst_first(report.clusters)
     for limit in ROWS_TRIED:
         text, left_out = _render(report, clusters, limit)
         if len(text) <= LONGEST_PLAN_COMMENT:
@@ -51,7 +58,7 @@ def _cut(report: PlanReport, text: str, what: str) -> str:
 def _render(report: PlanReport, clusters: Sequence[ClusterReport], limit: int) -> tuple[str, int]:
     """Return the comment with at most `limit` rows per list, and the number of omitted rows."""
     cutter = _Cutter(limit, alone=len(report.clusters) == 1)
-    sign = "⛔" if any(map(_stops, report.clusters)) else "✅"
+    sign = "⛔" if any(map(stops, report.clusters)) else "✅"
     parts = [mark(report), f"### {sign} {headline(report.clusters)}"]
     size = 0
     for cluster in clusters:
@@ -81,13 +88,6 @@ def command(report: PlanReport) -> str:
     """Return the command that prints the whole plan."""
     names = report.scope if sum(map(len, report.scope)) <= NAMES_IN_LINE else ("--clusters-from", "FILE")
     return " ".join(("ipamc plan", *names, *(["--base", report.base] if report.base else [])))
-
-
-def _stops(cluster: ClusterReport) -> bool:
-    """Return whether a person must review: refused, deleted cluster, addresses in other hands, or steps."""
-    difference = cluster.difference
-    moves = difference is not None and bool(difference.lines.changes_hands or difference.steps)
-    return cluster.failed or cluster.status is PlanStatus.DELETED or moves
 
 
 def plain(text: str) -> str:
@@ -135,14 +135,12 @@ class _Cutter(Struct):
         yield from self.findings(cluster.findings)
 
     def section(self, section: Section) -> Iterator[str]:
-        changed = section.sign is Sign.CHANGED
-        title = section.title if changed else f"{section.number or len(section.rows):,} {section.title}"
         about = f": {plain(section.about)}" if section.about else ""
         rows, more = section.rows[: self.limit], max(len(section.rows) - self.limit, 0)
         self.left_out += more
         cut = f"\n\n… and {more:,} more" if more else ""
-        short = changed and not section.folded and len(section.rows) <= OPEN_ROWS
-        if section.sign is Sign.URGENT or short:
+        title = section.counted_title
+        if section.open:
             yield f"**{title}**{about}\n\n{_table(section.head, rows)}{cut}"
         else:
             yield _folded(f"{title}{about}", f"{_block(rows, section.sign)}{cut}")

@@ -134,12 +134,13 @@ def _range(
         begin, end = (first - block.first) // size, (min(key[0].last, block.last) - block.first) // size
         for number in range(begin, min(end, begin + MAP_ROWS) + 1):
             rows[number].add(key)
-    drawing.text(f"{pool.pool.name} {block}", sort="soft")
     if not drawing.rows:
         drawing.parts.append(
-            f'<text class="soft" x="{_LABEL}" y="{drawing.y - 8}">before</text>'
-            f'<text class="soft" x="{_LABEL + _MAP + _GAP}" y="{drawing.y - 8}">after</text>'
+            f'<text class="soft" x="{_LABEL}" y="{drawing.y + 12}">before</text>'
+            f'<text class="soft" x="{_LABEL + _MAP + _GAP}" y="{drawing.y + 12}">after</text>'
         )
+        drawing.y += 20
+    drawing.text(f"{pool.pool.name} {block}", sort="soft")
     for number in sorted(rows):
         if drawing.rows >= MAP_ROWS:
             drawing.left_out += 1

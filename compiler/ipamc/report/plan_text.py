@@ -14,7 +14,7 @@ from ipamc.law.change import Verdict
 from ipamc.lock.line_changes import VANISHED, LineChange
 from ipamc.lock.utilisation import Use
 from ipamc.model.diagnostics import Diagnostic, Severity, count, names
-from ipamc.model.limits import WIDEST_PLAN_LINE
+from ipamc.model.limits import OPEN_ROWS, WIDEST_PLAN_LINE
 from ipamc.model.lock import Line
 from ipamc.model.pool_words import terms
 from ipamc.read.parts import INDEX
@@ -60,6 +60,17 @@ class Section(Struct, frozen=True):
     folded: bool = False  # it is always folded away in a comment, even if it is short
     number: int = 0  # of what the title counts in a comment; 0: the rows
 
+    @property
+    def counted_title(self) -> str:
+        """The title of a section that may be folded: with a number, except of changes."""
+        return self.title if self.sign is Sign.CHANGED else f"{self.number or len(self.rows):,} {self.title}"
+
+    @property
+    def open(self) -> bool:
+        """Whether a comment and a page show the rows at once."""
+        short = self.sign is Sign.CHANGED and not self.folded and len(self.rows) <= OPEN_ROWS
+        return self.sign is Sign.URGENT or short
+
 
 def headline(clusters: tuple[ClusterReport, ...]) -> str:
     """Count the nodes: renumbered, added, left, unchanged, and what else became of some.
@@ -95,6 +106,18 @@ def quiet(cluster: ClusterReport) -> bool:
     """Return whether a cluster needs only its name: nothing changes, nothing is misplaced or disputed."""
     difference = cluster.difference
     return not cluster.changed and not (difference and (difference.misplaced or difference.disputed))
+
+
+def worst_first(clusters: Iterable[ClusterReport]) -> list[ClusterReport]:
+    """Return refused clusters, then those that a person must review, those that change, and the others."""
+    return sorted(clusters, key=lambda each: (not each.failed, not stops(each), quiet(each), each.name))
+
+
+def stops(cluster: ClusterReport) -> bool:
+    """Return whether a person must review: refused, deleted cluster, addresses in other hands, or steps."""
+    difference = cluster.difference
+    moves = difference is not None and bool(difference.lines.changes_hands or difference.steps)
+    return cluster.failed or cluster.status is PlanStatus.DELETED or moves
 
 
 def notes(clusters: Iterable[ClusterReport]) -> list[tuple[Diagnostic, list[str]]]:
