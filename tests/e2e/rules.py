@@ -34,6 +34,7 @@ NO_SERVER_HERE = {
     "IPC0829": "no managed cluster runs here",
     "IPC0830": "it is about what a dump lacks",
     "IPC0915": "it is about networks that ipamc does not render",
+    "IPC0936": "no ClusterMesh runs here",
     "IPC0854": "Calico does not run here",
     "IPC0558": "no cloud with a table of routes runs here",
     "IPC0857": "Calico does not run here",

@@ -165,7 +165,8 @@ def run(compilation: Compilation) -> Iterator[Object]:
             yield item
     yield from (policy(item) for item in rendered if item["kind"] in POLICIES)
     config = by_name[f"ConfigMap {cluster.namespace} cilium-config"]
-    yield config
+    mesh = {"cluster-id": str(cluster.cluster_id), "cluster-name": cluster.mesh_name or "default"}
+    yield {**config, "data": {**config["data"], **mesh}}
     values = loaded(files["cilium/helm-values.yaml"])[0]
     created = values["ipam"].get("operator", {}).get("autoCreateCiliumPodIPPools", {})
     for name, spec in created.items():

@@ -79,7 +79,7 @@ def _lines(held: Sequence[HeldBlock], path: str, written: bytes | None) -> Itera
 def overlapping_clusters(mine: ClusterPrefixes, others: Sequence[ClusterPrefixes]) -> Iterator[Diagnostic]:
     """IPC0701: clusters of one address space share no address."""
     met: dict[tuple[Prefix, str], list[Prefix]] = {}
-    for prefix, cluster, other in _overlaps(mine, [found for found in others if found.space == mine.space]):
+    for prefix, cluster, other in overlaps(mine, [found for found in others if found.space == mine.space]):
         met.setdefault((prefix, cluster), []).append(other)
     for (prefix, cluster), found in met.items():
         other = found[0]
@@ -93,7 +93,7 @@ def overlapping_clusters(mine: ClusterPrefixes, others: Sequence[ClusterPrefixes
         yield error("IPC0701", prefix.at, message, also=also, help=fix)
 
 
-def _overlaps(
+def overlaps(
     mine: ClusterPrefixes, others: Sequence[ClusterPrefixes]
 ) -> Iterator[tuple[Prefix, str, Prefix]]:
     """Yield (own prefix, cluster, its prefix) of every overlap, once for each smaller block. O(n log n)."""
@@ -266,7 +266,7 @@ def taken_while_leaving(
     had = outermost(prefix.block for prefix in was.prefixes)
     theirs = {found.cluster: [prefix.block for prefix in found.prefixes] for found in then}
     for member in members:
-        for prefix, cluster, found in _overlaps(now, [member]):
+        for prefix, cluster, found in overlaps(now, [member]):
             both = shared(prefix.block, found.block)
             if covers(had, both) and covers(theirs.get(cluster, ()), both):
                 continue

@@ -105,6 +105,7 @@ def audited(
             git=sides.git,
             applied=sides.applied,
             routers=load_routes(routes, files),
+            spaces=sides.spaces,
         )
         reasons = refused(scene, sides.changed, sides.applied_at)
         if any(reason.severity is Severity.ERROR for reason in reasons):

@@ -214,6 +214,7 @@ class Sides(Struct, frozen=True, kw_only=True, dict=True):
     applied: Manifests | None  # None: it is not known
     changed: str  # when the lock was committed last, RFC 3339 in UTC; "": it is not committed
     applied_at: str  # when the applied commit was made; "" where it is not known
+    spaces: Mapping[str, bytes]  # the indexes of address spaces beside the cluster, by path
 
 
 def load_sides(folder: str, revision: str | None) -> Sides:
@@ -242,6 +243,7 @@ def load_sides(folder: str, revision: str | None) -> Sides:
         applied=applied,
         changed="" if changed is None else utc(changed),
         applied_at=utc(git.committed(commit.top, commit.commit)) if commit else "",
+        spaces=inputs.spaces,
     )
 
 

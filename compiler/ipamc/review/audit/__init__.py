@@ -18,7 +18,7 @@ from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Related, Severity, Span, count, error, names, note
 from ipamc.model.limits import DUMP_SLACK
 from ipamc.read.rules import DUMP, DUMP_OF_POLICIES
-from ipamc.review.audit import blocks, nodes, programs, routes, three_ways
+from ipamc.review.audit import blocks, mesh, nodes, programs, routes, three_ways
 from ipamc.review.audit.context import ENDPOINT, POD, Context, Result, Suppressed
 from ipamc.review.live.objects import CILIUM_NODE, NODE, NODE_CONFIG, POOL
 
@@ -86,6 +86,8 @@ BLOCKS = "blocks"
 
 OF_ROUTES = ("IPC0953", "IPC0954", "IPC0955", "IPC0956")
 """The rules about routing tables, if some are given."""
+OF_SPACE = ("IPC0936", "IPC0937")
+"""The rules about the other members of an address space, if it has one."""
 
 NEEDS: Mapping[str, frozenset[str]] = {
     code: frozenset(kinds)
@@ -99,7 +101,8 @@ NEEDS: Mapping[str, frozenset[str]] = {
         ((CILIUM_NODE, POOL), ("IPC0913",)),
         ((CILIUM_NODE, POOL, NODE_CONFIG, *POLICIES), ("IPC0941", "IPC0942", "IPC0943", "IPC0944")),
         ((POOL, NODE_CONFIG, *POLICIES), ("IPC0945",)),
-        ((_CONFIG_MAP,), ("IPC0933", "IPC0934", "IPC0935")),
+        ((_CONFIG_MAP,), ("IPC0933", "IPC0934", "IPC0935", "IPC0936")),
+        ((BLOCKS, POOL, _CONFIG_MAP), ("IPC0937",)),
         ((_CONFIG_MAP, _DEPLOYMENT), ("IPC0930",)),
         ((_CONFIG_MAP, POD), ("IPC0931",)),
         ((POD,), ("IPC0932", "IPC0961")),
@@ -147,7 +150,7 @@ def not_in_the_dump(context: Context, _: Suppressed) -> Iterator[Result]:
     if rendered & POLICIES.keys() and not context.has_policies:
         missing.append(POLICY)
     shows_blocks = {BLOCKS} if CILIUM_NODE in missing and not context.knows_blocks else set()
-    without = () if context.routers else OF_ROUTES
+    without = (() if context.routers else OF_ROUTES) + (() if context.cluster.address_space else OF_SPACE)
     needs = ((code, kinds) for code, kinds in NEEDS.items() if code not in without)
     codes = sorted(code for code, kinds in needs if kinds & {*missing, *shows_blocks})
     if missing:
@@ -166,6 +169,8 @@ CHECKS: tuple[Check, ...] = (
     programs.other_keys,
     programs.masquerades_one_range,
     programs.routes_to_no_block,
+    mesh.other_identity,
+    mesh.addresses_of_others,
     nodes.ghost_nodes,
     blocks.two_nodes_one_block,
     blocks.wrong_routes,

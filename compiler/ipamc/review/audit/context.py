@@ -163,6 +163,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
     """There is no git: the dump is all that is known."""
     routers: Sequence[Table] = ()
     """The tables of routers, each with another path."""
+    spaces: Mapping[str, bytes] = {}  # the indexes of address spaces beside the cluster, by path
 
     @cached_property
     def inventory(self) -> Mapping[str, Node]:
