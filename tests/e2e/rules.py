@@ -35,6 +35,7 @@ NO_SERVER_HERE = {
     "IPC0830": "it is about what a dump lacks",
     "IPC0915": "it is about networks that ipamc does not render",
     "IPC0936": "no ClusterMesh runs here",
+    "IPC0937": "one cluster runs here",
     "IPC0854": "Calico does not run here",
     "IPC0558": "no cloud with a table of routes runs here",
     "IPC0857": "Calico does not run here",
