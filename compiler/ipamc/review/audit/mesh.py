@@ -60,7 +60,7 @@ def other_identity(context: Context, _: Suppressed) -> Iterator[Result]:
 
 
 def addresses_of_others(context: Context, _: Suppressed) -> Iterator[Result]:
-    """IPC0937: nodes, pools and the operator have no addresses of another member of the address space."""
+    """IPC0937: no node, pool or operator has addresses of another member of the address space."""
     every = [(each.block, each.at, f"node {node}") for node, some in context.shown.items() for each in some]
     for pool in context.dump.pools:
         every += [(one, pool.at, f"CiliumPodIPPool {pool.name}") for one in chain(*pool.cidrs.values())]
