@@ -42,6 +42,7 @@ BLUE = {"10.7.0.0/24": {"192.168.70.1"}}
 """A route of another VRF, or routing instance."""
 OF_B = {block: hops for block, hops in BGP.items() if hops <= {"192.168.50.2", "2001:db8:50::2"}} | OTHER
 """What one node announces."""
+OWN = {block: {"0.0.0.0"} for block in BGP | BOTH}  # noqa: S104 - no address: nodes announce it themselves
 RECURSIVE = {"10.0.2.0/24": {"192.168.60.1"}, "192.168.60.0/24": {"192.168.50.4"}}
 RESOLVED = RECURSIVE | {"10.0.2.0/24": {"192.168.50.4"}}
 """The kernel has the way to the recursive next hop in its place."""
@@ -84,8 +85,8 @@ def used(table: Table) -> dict[str, set[str]]:
         ("nxos-route.json", BGP | BOTH | STATIC | BLUE),
         ("nxos-bgp.json", BGP | BOTH),
         ("cilium-advertised.txt", BGP | BOTH),
-        ("cilium-available.txt", dict.fromkeys(BGP | BOTH, {"0.0.0.0"})),
-        ("cilium.json", dict.fromkeys(BGP | BOTH, {"0.0.0.0"})),
+        ("cilium-available.txt", OWN),
+        ("cilium.json", OWN),
         ("cilium-node.txt", OF_B),
         ("cilium-shell.txt", {each: OF_B[each] for each in ("10.0.0.32/27", "10.0.0.128/27")}),
     ],

@@ -3,7 +3,7 @@
 The format is recognized by its content; `routes_json.py` reads JSON. A router's table may be hostile: lines
 and sizes are limited, patterns take linear time, and a line with a prefix that no pattern matches is reported
 as not read. Shapes are those that FRR 8.4, BIRD 2.0.12, GoBGP 3.10 and iproute2 6.1 printed, of Juniper's
-documentation, and of Cilium 1.15 to 1.19 (cilium-cli/bgp/routes.go, pkg/bgp/commands/routes.go).
+documentation, and of Cilium 1.15 to 1.20 (cilium-cli/bgp/routes.go, pkg/bgp/commands/routes.go).
 """
 
 from __future__ import annotations

@@ -45,10 +45,9 @@ class _Tables:
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        by_ip = context.dump.node_by_ip
         self.router_ips = {ip: each.name for each in context.dump.cilium_nodes for ip in each.internal_ips}
         """The nodes by the address of their cilium_host, the next hop of Cilium's routes on a node."""
-        self._ips = {name: ip for ip, name in by_ip.items()}
+        self._ips = {name: ip for ip, name in context.dump.node_by_ip.items()}
         self.tables = [part for table in context.routers for part in self._by_vrf(table)]
 
     def _by_vrf(self, table: Table) -> Iterator[Table]:
@@ -60,9 +59,8 @@ class _Tables:
             hop = self._ips.get(route.node, route.hop)
             parts[route.vrf].append(replace(route, hop=hop) if hop != route.hop else route)
         of_pods = [vrf for vrf, some in parts.items() if any(ranges.of(route.block) for route in some)]
-        for index, vrf in enumerate(of_pods or [*parts][:1] or [""]):
-            unread = () if index else table.unread
-            yield replace(table, routes=tuple(parts[vrf]), vrf=vrf, unread=unread)
+        for vrf in of_pods or [*parts][:1] or [""]:
+            yield replace(table, routes=tuple(parts[vrf]), vrf=vrf)
 
     def _needed(self, table: Table) -> Sequence[ShownBlock]:
         """Return the blocks that a table must have: in one that a node printed, those of the node."""
@@ -349,8 +347,7 @@ def outside_of_pools(tables: _Tables, suppressed: Suppressed) -> Iterator[Result
             more = f"; {count(len(blocks), 'prefix', 'prefixes')}: {cidr_texts(blocks)}" if blocks[1:] else ""
             text = f"{route.block}{table.where} leads to node {node}, and no pool contains it{more}"
             also = [context.related(node, f"{node} has {address_text(*_hop(route))}")]
-            command = f"kubectl get ciliumnode {node} -o yaml"
-            way_out = f"see what has it: {command}; if services have it, acknowledge IPC0958"
+            way_out = f"see kubectl get ciliumnode {node} -o yaml; if services have it, acknowledge IPC0958"
             yield Result(warning("IPC0958", table.at(route), text, also=also, help=way_out))
 
 
