@@ -274,13 +274,8 @@ class Table(Struct, frozen=True, kw_only=True, dict=True):
     """Lines with a prefix that could not be read."""
     of_node: bool = False
     """The routes are those of one node alone."""
-    vrf: str = ""
-    """The VRF of all routes, if they are a part of a file."""
-
-    @property
-    def where(self) -> str:
-        """Return words for the VRF in a message; "" for that of the router itself."""
-        return "" if self.vrf in {"", "default"} else f" in VRF {self.vrf}"
+    where: str = ""
+    """Words for the VRF of all routes in a message: " in VRF blue"; "" for that of the router itself."""
 
     @property
     def name(self) -> str:

@@ -151,7 +151,6 @@ def _of_junos(top: _Row) -> Iterator[Route]:
 
 
 def _named(row: _Row, key: str) -> Iterator[tuple[str, _Row]]:
-    """Yield the objects of a mapping by name."""
     for each in _rows(row, key):
         for name in each:
             yield from ((name, value) for value in _rows(each, name))

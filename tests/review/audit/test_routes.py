@@ -427,6 +427,11 @@ def test_each_vrf_is_a_router() -> None:
     without = {prefix: hop for prefix, hop in ways.items() if prefix != A}
     assert found(default=without, pods=ways) == [("IPC0955", f"no route to {A} of node a")]
     assert found(default=ways, pods=without) == [("IPC0955", f"no route to {A} of node a in VRF pods")]
+    both = junos(ways) + junos(ways).replace("inet.0:", "pods.inet.0:")
+    live.routers = [read_routes("leaf-1", f"{both}10.1.9.0/24 (1 entry)\n".encode())]
+    assert [(each.code, each.message) for each in live.audit()] == [
+        ("IPC0957", "line 29 has a prefix and was not read")
+    ]
     assert found(mgmt={"10.200.0.0/24": "192.168.9.9"})[0][0] == "IPC0955"
 
 
@@ -466,7 +471,7 @@ def test_a_route_of_a_node_to_no_pool() -> None:
     )
     two = [f"10.{number}.0.0/16 via {own} {host}" for number in (69, 68)]
     assert audited(live, *sound, *two) == ["warning IPC0958"]
-    assert live.audit()[0].message.endswith("; 2 prefixes: 10.68.0.0/15")
+    assert live.audit()[0].message.endswith("; 2 prefixes: 10.68.0.0/16, 10.69.0.0/16")
 
 
 def test_a_pool_of_the_cluster_alone_is_no_fault() -> None:

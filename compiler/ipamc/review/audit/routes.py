@@ -60,7 +60,8 @@ class _Tables:
             parts[route.vrf].append(replace(route, hop=hop) if hop != route.hop else route)
         of_pods = [vrf for vrf, some in parts.items() if any(ranges.of(route.block) for route in some)]
         for vrf in of_pods or [*parts][:1] or [""]:
-            yield replace(table, routes=tuple(parts[vrf]), vrf=vrf)
+            where = "" if vrf in {"", "default"} else f" in VRF {vrf}"
+            yield replace(table, routes=tuple(parts[vrf]), where=where)
 
     def _needed(self, table: Table) -> Sequence[ShownBlock]:
         """Return the blocks that a table must have: in one that a node printed, those of the node."""
@@ -325,7 +326,7 @@ def held_missing(tables: _Tables) -> Iterator[Result]:
 
 
 def outside_of_pools(tables: _Tables, suppressed: Suppressed) -> Iterator[Result]:
-    """IPC0958: what leads to nodes is inside of pools.
+    """IPC0958: routes to nodes are of prefixes inside of pools.
 
     In multi-pool mode agents made a route to a range of their own on the node (cilium/cilium#28632, #32423).
     """
@@ -366,6 +367,7 @@ def not_attributed(tables: _Tables) -> Iterator[Result]:
             seen = f"{text}: not checked ({count(len(unknown), 'route')})"
             way_out = "give the tables of the routers that have sessions with nodes, and a dump with Nodes"
             yield Result(note("IPC0957", table.at(unknown[0]), seen, help=way_out))
+    for table in context.routers:
         if table.unread:
             lines = f"line {table.unread[0]} has a prefix and was not read"
             more = f"; {len(table.unread):,} lines" if table.unread[1:] else ""
