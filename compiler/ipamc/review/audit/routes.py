@@ -326,10 +326,8 @@ def held_missing(tables: _Tables) -> Iterator[Result]:
 
 
 def outside_of_pools(tables: _Tables, suppressed: Suppressed) -> Iterator[Result]:
-    """IPC0958: routes to nodes are of prefixes inside of pools.
-
-    In multi-pool mode agents made a route to a range of their own on the node (cilium/cilium#28632, #32423).
-    """
+    """IPC0958: routes to nodes are of prefixes inside of pools."""
+    # In multi-pool mode agents make a route to a range of their own (cilium/cilium#28632, #32423).
     context, nodes = tables.context, {**tables.context.dump.node_by_ip, **tables.router_ips}
     pools = outermost(chain(*(cidrs for pool in context.dump.pools for cidrs in pool.cidrs.values())))
     for table in tables.tables:
