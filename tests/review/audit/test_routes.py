@@ -474,10 +474,15 @@ def test_a_route_of_a_node_to_no_pool() -> None:
     assert live.audit()[0].message.endswith("; 2 prefixes: 10.68.0.0/16, 10.69.0.0/16")
 
 
-def test_a_pool_of_the_cluster_alone_is_no_fault() -> None:
+def test_a_network_that_is_known_is_no_fault() -> None:
     live = living("multi-pool pool")
     live.add({
         "apiVersion": "cilium.io/v2alpha1", "kind": "CiliumPodIPPool", "metadata": {"name": "theirs"},
         "spec": {"ipv4": {"cidrs": ["10.9.0.0/16"], "maskSize": 24}},
     })  # fmt: skip
     assert "IPC0958" not in " ".join(audited(live, *routes(), f"10.9.1.0/24 via {IP['b']} dev eth0"))
+    known = [fleet.cluster("cluster-pool", excludedCIDRs=["10.9.0.0/16"]), fleet.pool("default", ipv4={"cidrs": ["10.1.0.0/24"], "blockSize": 26}), inventory(*"abcd")]  # fmt: skip
+    live = Living.of(fleet.compiled(fleet.as_json(known)))
+    services = f"10.9.1.0/24 via {IP['b']} dev eth0"
+    assert audited(live, *routes(), services) == []
+    assert audited(live, *routes(), services.replace("9.1", "8.1")) == ["warning IPC0958"]

@@ -329,14 +329,15 @@ def outside_of_pools(tables: _Tables, suppressed: Suppressed) -> Iterator[Result
     """IPC0958: routes to nodes are of prefixes inside of pools."""
     # In multi-pool mode agents make a route to a range of their own (cilium/cilium#28632, #32423).
     context, nodes = tables.context, {**tables.context.dump.node_by_ip, **tables.router_ips}
-    pools = outermost(chain(*(cidrs for pool in context.dump.pools for cidrs in pool.cidrs.values())))
+    pools = chain(*(cidrs for pool in context.dump.pools for cidrs in pool.cidrs.values()))
+    known = outermost(chain((each.block for each in context.cluster.excluded), pools))
     for table in tables.tables:
         some = [
             (route, nodes[route.hop])
             for route in table.routes
             if route.used and not route.drops and route.hop in nodes
             if 0 < route.block.prefix < BITS[route.block.family]  # services have single addresses
-            if not context.ownership.ranges.of(route.block) and index_around(pools, route.block) is None
+            if not context.ownership.ranges.of(route.block) and index_around(known, route.block) is None
             if route.block not in context.blocks_of(nodes[route.hop])
             if not suppressed.explains("IPC0958", context.source(nodes[route.hop]), [route.block])
         ]
@@ -346,7 +347,7 @@ def outside_of_pools(tables: _Tables, suppressed: Suppressed) -> Iterator[Result
             more = f"; {count(len(blocks), 'prefix', 'prefixes')}: {cidr_texts(blocks)}" if blocks[1:] else ""
             text = f"{route.block}{table.where} leads to node {node}, and no pool contains it{more}"
             also = [context.related(node, f"{node} has {address_text(*_hop(route))}")]
-            way_out = f"see kubectl get ciliumnode {node} -o yaml; if services have it, acknowledge IPC0958"
+            way_out = f"see kubectl get ciliumnode {node} -o yaml; name networks of services in excludedCIDRs"
             yield Result(warning("IPC0958", table.at(route), text, also=also, help=way_out))
 
 
