@@ -1,4 +1,6 @@
-"""Tables that real routers printed of one set of announcements, and what is no table: `tests/read/routes/` is of FRR 8.4.4, BIRD 2.0.12, GoBGP 3.10 and iproute2 6.1."""
+"""Tables of one set of announcements, and what is no table: `tests/read/routes/` is what FRR 8.4.4, BIRD 2.0.12, GoBGP 3.10 and iproute2 6.1 printed.
+Those of Junos, EOS, NX-OS and Cilium are written after their documentation and sources.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +38,11 @@ STATIC = {
     "10.9.0.0/24": {"dropped"},
     "10.0.1.0/24": {"192.168.50.3", "192.168.50.4"},
 }
+BLUE = {"10.7.0.0/24": {"192.168.70.1"}}
+"""A route of another VRF, or routing instance."""
+OF_B = {block: hops for block, hops in BGP.items() if hops <= {"192.168.50.2", "2001:db8:50::2"}} | OTHER
+"""What one node announces."""
+OWN = {block: {"0.0.0.0"} for block in BGP | BOTH}  # noqa: S104 - no address: nodes announce it themselves
 RECURSIVE = {"10.0.2.0/24": {"192.168.60.1"}, "192.168.60.0/24": {"192.168.50.4"}}
 RESOLVED = RECURSIVE | {"10.0.2.0/24": {"192.168.50.4"}}
 """The kernel has the way to the recursive next hop in its place."""
@@ -70,6 +77,18 @@ def used(table: Table) -> dict[str, set[str]]:
         ("ip6.json", SIX),
         ("ip6.txt", SIX),
         ("ip-all.txt", BGP | BOTH | STATIC | RESOLVED | SIX),
+        ("junos.txt", BGP | BOTH | STATIC | SIX | BLUE),
+        ("junos.json", BGP | BOTH | STATIC | SIX | BLUE),
+        ("eos-route.json", BGP | BOTH | STATIC | BLUE),
+        ("eos-route6.json", SIX),
+        ("eos-bgp.json", BGP | BOTH),
+        ("nxos-route.json", BGP | BOTH | STATIC | BLUE),
+        ("nxos-bgp.json", BGP | BOTH),
+        ("cilium-advertised.txt", BGP | BOTH),
+        ("cilium-available.txt", OWN),
+        ("cilium.json", OWN),
+        ("cilium-node.txt", OF_B),
+        ("cilium-shell.txt", {each: OF_B[each] for each in ("10.0.0.32/27", "10.0.0.128/27")}),
     ],
 )
 def test_a_router_prints_its_table(name: str, expected: dict[str, set[str]]) -> None:
@@ -85,6 +104,33 @@ def test_a_router_prints_its_table(name: str, expected: dict[str, set[str]]) -> 
             assert hop in "\n".join(lines[at.line - 1 : at.line + 3])
         else:
             assert lines[at.line - 1][at.column :].startswith(str(route.block).removesuffix("/32"))
+
+
+@pytest.mark.parametrize("name", ["junos.txt", "junos.json", "eos-route.json", "nxos-route.json"])
+def test_a_route_has_its_vrf(name: str) -> None:
+    table = read_routes(name, (SAMPLES / name).read_bytes())
+    blue = {str(route.block) for route in table.routes if route.vrf == "blue"}
+    assert blue == set(BLUE)
+    assert {route.vrf for route in table.routes} <= {"", "default", "blue"}
+
+
+@pytest.mark.parametrize("name", ["cilium-advertised.txt", "cilium-available.txt", "cilium.json"])
+def test_a_route_of_cilium_has_its_node(name: str) -> None:
+    """Peers are many, and each route is one; a row without a node is of the node above."""
+    table = read_routes(name, (SAMPLES / name).read_bytes())
+    found = {(str(route.block), route.node) for route in table.routes}
+    names = {"192.168.50.1": "node-a", "192.168.50.2": "node-b", "2001:db8:50::2": "node-b", "192.168.50.3": "node-c", "192.168.50.4": "node-d"}  # fmt: skip
+    assert found == {(block, names[hop]) for block, hops in (BGP | BOTH).items() for hop in hops}
+    assert len(table.routes) == len(found)
+    assert not table.of_node
+    assert read_routes("table", (SAMPLES / "cilium-node.txt").read_bytes()).of_node
+
+
+def test_the_place_of_a_route_in_json_is_in_its_vrf() -> None:
+    text = (SAMPLES / "eos-route.json").read_text().replace("10.7.0.0/24", "10.0.0.0/27")
+    table = read_routes("table", text.encode())
+    first, other = (route for route in table.routes if str(route.block) == "10.0.0.0/27")
+    assert table.at(first).line < text.count("\n", 0, text.index('"blue"')) < table.at(other).line
 
 
 MAPPED = {"fd00::/122": {"172.30.0.11"}, "fd00::40/122": {"172.30.0.12"}}
@@ -108,7 +154,11 @@ def test_a_path_that_was_not_chosen_is_there() -> None:
         assert not all(route.used for route in table.routes)
 
 
-@pytest.mark.parametrize("text", ["{}", "[]", "Network not in table\n"])
+JUNOS = "inet.0: 3 destinations, 3 routes (3 active, 0 holddown, 0 hidden)\n"
+JUNOS_JSON = '{"route-information": [{"route-table": [{"table-name": [{"data": "inet.0"}]%s}]}]}'
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "Network not in table\n", JUNOS, JUNOS_JSON % "", '{"vrfs": {"default": {"routes": {}}}}', '{"node-a": []}'])  # fmt: skip
 def test_an_empty_table(text: str) -> None:
     assert read_routes("table", text.encode()).routes == ()
 
@@ -125,6 +175,51 @@ def test_an_empty_table(text: str) -> None:
         ("[" * 100_000, "no routing table in JSON"),
         ('{"10.0.0.0/24": [', "Input data was truncated"),
         ("1007-10.0.0.0/24 unicast\n", "this is no routing table that ipamc reads"),
+        (
+            JUNOS + "10.0.0.0/24 (1 entry, 1 announced)\n        *BGP    Preference: 170/-101\n",
+            "line 2 has a prefix and was not read",
+        ),
+        (
+            JUNOS + "* ? 10.0.0.0/24        B 170        100            >10.1.0.5\n",
+            "line 2 has a prefix and was not read",
+        ),
+        (
+            "VRouter   Prefix   NextHop   Age   Attrs\n64512     10.0.0.0/24\n",
+            "line 2 has a prefix and was not read",
+        ),
+        (JUNOS_JSON % ', "rt": ["x"]', "'rt' has a value that is no object"),
+        (
+            JUNOS_JSON % ', "rt": [{"rt-destination": [{"data": "mpls"}], "rt-entry": [{}]}]',
+            "'mpls' is not an IP address",
+        ),
+        (
+            JUNOS_JSON % ', "rt": [{"rt-destination": ["x"]}]',
+            "'rt-destination' has a value that is no object",
+        ),
+        (JUNOS_JSON[:60], "Input data was truncated"),
+        ('{"vrfs": {"default": {"peers": {}}}}', "VRF default has neither routes nor bgpRouteEntries"),
+        (
+            '{"vrfs": {"default": {"routes": {"10.0.0.0/24": 7}}}}',
+            "'10.0.0.0/24' has a value that is no object",
+        ),
+        (
+            '{"vrfs": {"default": {"routes": {"10.0.0.0/24": {"vias": [{"nexthopAddr": "x"}]}}}}}',
+            "'x' is not an IP address",
+        ),
+        (
+            '{"TABLE_vrf": {"ROW_vrf": {"TABLE_neighbor": {}}}}',
+            "TABLE_neighbor is no part of a routing table",
+        ),
+        (
+            '{"TABLE_vrf": {"ROW_vrf": {"TABLE_prefix": {"ROW_prefix": {"TABLE_path": 1, "ipprefix": "10.0.0.0/24"}}}}}',
+            "'TABLE_path' has a value that is no object",
+        ),
+        (
+            '{"TABLE_vrf": {"ROW_vrf": {"TABLE_prefix": {"ROW_prefix": {"ROW_path": {"ipnexthop": "10.0.0.1"}}}}}}',
+            "'' is not an IP address",
+        ),
+        ('{"TABLE_vrf": ' + '{"ROW_vrf": ' * 100_000, "no routing table in JSON"),
+        ('{"TABLE_vrf": ' + '{"ROW_vrf": ' * 900 + "1" + "}" * 901, "no routing table in JSON"),
         (" " * (LARGEST_ROUTES + 1), f"the table has more than {LARGEST_ROUTES:,} bytes"),
     ],
 )
@@ -154,8 +249,21 @@ def test_a_line_that_cannot_be_read_is_told() -> None:
         "\t",
         "S>* 1.1.1.1/1\n",
         "via ",
+        "1.1.1.1/1  *[BGP/170] ",
+        "*[B",
+        "  >  to 1.1.1.1 via ",
+        "Node VRouter ",
+        "inet.0.inet6.0",
     ],
 )
-def test_a_line_of_any_length_takes_linear_time(piece: str) -> None:
-    text = "10.0.0.0/27 via 192.168.50.1 dev eth0\n" + piece * (400_000 // len(piece))
-    assert len(read_routes("table", text.encode()).routes) >= 0
+@pytest.mark.parametrize(
+    "start",
+    [
+        "10.0.0.0/27 via 192.168.50.1 dev eth0\n",
+        f"{JUNOS}10.0.0.0/27  *[BGP/170] 1d\n  > to 192.168.50.1 via ge-0/0/0\n",
+        "Node     VRouter   Prefix        NextHop   Age   Attrs\nnode-a   64512     10.0.0.0/27   0.0.0.0   1s    []\n",
+    ],
+)
+def test_a_text_of_1_mb_takes_linear_time(start: str, piece: str) -> None:
+    text = start + piece * (1_000_000 // len(piece))
+    assert read_routes("table", text.encode()).routes

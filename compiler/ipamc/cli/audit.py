@@ -39,9 +39,9 @@ def command(
     Options:
         --applied: The revision that was applied last.  [default: the ref refs/ipamc/applied/CLUSTER]
         --routes: The table of a router, repeatable, `-` for stdin: each prefix of a pool must come from the
-            node that has the block. It is what these print, for IPv4 or IPv6: `show ip route` and `show bgp
-            ipv4 unicast` of FRR, also with `json`; `show route` of BIRD 2, also with `all`; `gobgp global
-            rib`, also with `-j`; `ip route` and `ip -j route`.
+            node that has the block. It is what these print, for IPv4 or IPv6: `show ip route` and `show bgp`
+            of FRR, EOS and NX-OS, with `json`; `show route` of Junos and BIRD 2; `gobgp global rib`; `ip
+            route`; `cilium bgp routes`. The page "Are the routes right?" has each command.
     Examples:
         ipamc audit lab dump.json  # what the cluster has otherwise than git, and what is wrong in it
         kubectl get … -A -o json | ipamc audit lab -  # the same, from stdin

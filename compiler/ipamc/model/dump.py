@@ -257,6 +257,10 @@ class Route(Struct, frozen=True, gc=False):
     """The router drops the packets: blackhole, unreachable, prohibit, reject."""
     line: int = 0
     """The line in the file, from 1; 0 in JSON, where it is searched only for a finding."""
+    vrf: str = ""
+    """The VRF, or routing instance, whose table has it; "" or "default" is that of the router itself."""
+    node: str = ""
+    """The node that has or announces it, where Cilium printed its name: it stands for the next hop."""
 
 
 class Table(Struct, frozen=True, kw_only=True, dict=True):
@@ -268,6 +272,15 @@ class Table(Struct, frozen=True, kw_only=True, dict=True):
     """In the order of the file."""
     unread: tuple[int, ...] = ()
     """Lines with a prefix that could not be read."""
+    of_node: bool = False
+    """The routes are those of one node alone."""
+    where: str = ""
+    """Words for the VRF of all routes in a message: " in VRF blue"; "" for that of the router itself."""
+
+    @property
+    def name(self) -> str:
+        """Return the file and the VRF."""
+        return f"{self.path}{self.where}"
 
     @cached_property
     def families(self) -> frozenset[int]:
@@ -280,7 +293,8 @@ class Table(Struct, frozen=True, kw_only=True, dict=True):
             return Span(self.path, route.line, 1, 1)
         family, first, prefix = route.block
         single = [address_text(family, first)] if prefix == BITS[family] else []
-        found = (self.text.find(f'"{name}"') for name in (str(route.block), *single))
+        vrf = max(self.text.find(f'"{route.vrf}{end}') for end in '".') if route.vrf else 0
+        found = (self.text.find(f'"{name}"', max(vrf, 0)) for name in (str(route.block), *single))
         start = next((place for place in found if place >= 0), -1)
         if start < 0:
             return Span(self.path)

@@ -1,36 +1,34 @@
-"""Routing tables as routers print them: FRR, BIRD 2, GoBGP and iproute2, as JSON or text.
+"""Routing tables as routers print them: FRR, BIRD 2, GoBGP, iproute2, Junos and Cilium, as text.
 
-The format is recognized by its content. A router's table may be hostile: lines and sizes are limited,
-patterns take linear time, and a line with a prefix that no pattern matches is reported as not read. Shapes
-are those that FRR 8.4, BIRD 2.0.12, GoBGP 3.10 and iproute2 6.1 printed.
+The format is recognized by its content; `routes_json.py` reads JSON. A router's table may be hostile: lines
+and sizes are limited, patterns take linear time, and a line with a prefix that no pattern matches is reported
+as not read. Shapes are those that FRR 8.4, BIRD 2.0.12, GoBGP 3.10 and iproute2 6.1 printed, of Juniper's
+documentation, and of Cilium 1.15 to 1.20 (cilium-cli/bgp/routes.go, pkg/bgp/commands/routes.go).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
 
-import msgspec
-from msgspec import Struct
-
-from ipamc.model.cidr import Address, Block, CidrError, parse_address, parse_either
+from ipamc.model.cidr import Address, Block, CidrError
 from ipamc.model.diagnostics import At, Diagnostic, Refused, Span, error
 from ipamc.model.dump import Route, Table
 from ipamc.model.limits import LARGEST_ROUTES, LONGEST_ROUTE
+from ipamc.read.routes_json import ACTIVE, DROPS, MISTAKES, OTHER, address_of, block_of, junos_vrf, of_json
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.text import decode
 
 SUPPORTED = (
-    "vtysh -c 'show ip route json', vtysh -c 'show bgp ipv4 unicast json', birdc show route, "
-    "gobgp global rib -j, or ip -j route"
+    "vtysh -c 'show ip route json', birdc show route, gobgp global rib -j, ip -j route, show route (Junos), "
+    "show ip route | json (EOS, NX-OS), cilium bgp routes advertised"
 )
 
 
 def unknown_table(
     at: At, problem: str, way_out: str = f"write what one of these prints: {SUPPORTED}"
 ) -> Diagnostic:
-    """IPC0881: a routing table is what FRR, BIRD, GoBGP or iproute2 prints."""
+    """IPC0881: a routing table is a print of a router that ipamc reads."""
     return error("IPC0881", at, problem, help=way_out)
 
 
@@ -40,117 +38,29 @@ def read_routes(path: str, data: bytes) -> Table:
         fewer = (
             "print the routes of the pools alone, as vtysh -c 'show ip route 10.0.0.0/8 longer-prefixes json'"
         )
-        problem = f"the table has more than {LARGEST_ROUTES:,} bytes"
-        raise Refused((unknown_table(Span(path), problem, fewer),))
+        large = f"the table has more than {LARGEST_ROUTES:,} bytes"
+        raise Refused((unknown_table(Span(path), large, fewer),))
     try:
         text = decode(path, data)
     except Unreadable as problem:
         raise Refused(problem.diagnostics) from None
     if text.lstrip()[:1] in {"{", "["}:
-        return Table(path=path, text=text, routes=tuple(_of_json(path, text)))
+        try:
+            return Table(path=path, text=text, routes=tuple(of_json(text)))
+        except MISTAKES as mistake:
+            why = f"this is no routing table in JSON that ipamc reads: {mistake}"
+            raise Refused((unknown_table(Span(path), why),)) from None
     unread: list[int] = []
-    parser = next((parser for sign, parser in _TEXTS if any(sign(row) for _, row in _lines(text))), None)
-    routes = tuple(parser(text, unread)) if parser else ()
-    if parser and (routes or not unread):
-        return Table(path=path, text=text, routes=routes, unread=tuple(unread))
-    raise Refused((unknown_table(Span(path), "this is no routing table that ipamc reads"),))
-
-
-class _Hop(Struct):
-    """A next hop of FRR, or of `nexthops` of iproute2."""
-
-    ip: str = ""
-    gateway: str = ""
-    via: dict[str, Any] = {}
-    scope: str = ""  # BGP: there may be a link-local address besides the global one
-    active: bool = True  # zebra omits it for an unreachable hop
-    resolver: bool = False  # a hop that resolves a recursive next hop, not one of the route itself
-    blackhole: bool = False
-    unreachable: bool = False
-    reject: bool = False
-
-
-class _Attribute(Struct):
-    """A BGP attribute of GoBGP: NEXT_HOP, or MP_REACH_NLRI (RFC 8950 for IPv4 by IPv6)."""
-
-    nexthop: str = ""
-
-
-class _Path(Struct):
-    """A route of zebra, or a path of FRR's bgpd or of GoBGP."""
-
-    nexthops: list[_Hop] | None = None
-    protocol: str = ""  # only zebra
-    selected: bool = False
-    failed: bool = False  # the kernel rejected it
-    bestpath: Any = False  # bgpd; an object in details
-    multipath: bool = False
-    attrs: list[_Attribute] | None = None  # only GoBGP
-    best: bool = False
-
-
-class _IpRoute(_Hop):
-    """An entry of `ip -j route`."""
-
-    dst: str = ""
-    type: str = "unicast"
-    nexthops: list[_Hop] = []
-
-
-_OTHER = frozenset({"local", "broadcast", "multicast", "anycast", "throw", "nat"})
-_DROPS = frozenset({"blackhole", "unreachable", "prohibit"})
-
-
-def _of_json(path: str, text: str) -> Iterator[Route]:
-    try:
-        if text.lstrip().startswith("["):
-            for entry in msgspec.json.decode(text, type=list[_IpRoute]):
-                yield from _of_ip(entry)
-            return
-        top = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-        if "routes" in top:  # bgpd puts the router's identity around them
-            top = msgspec.json.decode(top["routes"], type=dict[str, msgspec.Raw])
-        for prefix, raw in top.items():
-            for each in msgspec.json.decode(raw, type=list[_Path]):
-                if each.attrs is None and each.nexthops is None:
-                    raise msgspec.ValidationError(f"{prefix} has neither nexthops nor attrs")
-                yield from _of_path(_block(prefix), each)
-    except (msgspec.MsgspecError, CidrError, RecursionError) as problem:
-        text = f"this is no routing table in JSON that ipamc reads: {problem}"
-        raise Refused((unknown_table(Span(path), text),)) from None
-
-
-def _of_path(block: Block, path: _Path) -> Iterator[Route]:
-    if path.attrs is not None:
-        for text in {attribute.nexthop: 0 for attribute in path.attrs if attribute.nexthop}:
-            yield Route(block, _address(text), path.best)
-        return
-    used = path.selected and not path.failed if path.protocol else bool(path.bestpath or path.multipath)
-    hops = [hop for hop in path.nexthops or () if not hop.resolver]
-    if any(hop.scope == "global" for hop in hops):
-        hops = [hop for hop in hops if hop.scope != "link-local"]
-    for hop in hops:
-        drops = hop.blackhole or hop.unreachable or hop.reject
-        yield Route(block, _address(hop.ip), used and hop.active, drops)
-
-
-def _of_ip(entry: _IpRoute) -> Iterator[Route]:
-    if not entry.dst:
-        raise msgspec.ValidationError("an entry has no dst")
-    if entry.type in _OTHER:
-        return
-    for hop in entry.nexthops or [entry]:
-        found = _address(hop.gateway or str(hop.via.get("host", "")))
-        yield Route(_block(entry.dst, found), found, drops=entry.type in _DROPS)
-
-
-def _block(text: str, hop: Address | None = None) -> Block:
-    """Read a prefix; an address alone, as iproute2 prints it, is a prefix of full length. Raises CidrError.
-    `default` of iproute2 has the family of its next hop.
-    """
-    if text == "default":
-        return Block(hop[0] if hop else 4, 0, 0)
-    return parse_either(text)
+    for sign, parser in _TEXTS:
+        if any(sign(row) for _, row in _lines(text)):
+            routes = tuple(parser(text, unread))
+            if routes or not unread:
+                of_node = sign is _CILIUM_NODE
+                return Table(path=path, text=text, routes=routes, unread=tuple(unread), of_node=of_node)
+            break
+    line = f": line {unread[0]} has a prefix and was not read" if unread else ""
+    at = Span(path, unread[0], 1, 1) if unread else Span(path)
+    raise Refused((unknown_table(at, f"this is no routing table that ipamc reads{line}"),))
 
 
 _CIDR = r"[0-9a-f.:]{3,39}/\d{1,3}"
@@ -170,9 +80,19 @@ _BIRD = re.compile(
 ).match
 _BIRD_HOP = re.compile(rf"\s+(?:via |(?P<bgp>BGP\.next_hop): )(?P<hop>{_IP})(?: |$)").match
 _IP_ROUTE = re.compile(
-    rf"(?:(?P<kind>{'|'.join(sorted(_DROPS | _OTHER))}|unicast) )?(?P<block>default|{_CIDR}|{_IP}) "
+    rf"(?:(?P<kind>{'|'.join(sorted(DROPS | OTHER))}|unicast) )?(?P<block>default|{_CIDR}|{_IP}) "
     r"(?=(?:via|dev|nhid|proto|metric|scope|src) )"
 ).match
+_JUNOS_TABLE = re.compile(r"(?P<name>[\w.-]{1,200}\.\d+): \d+ destinations").match
+_JUNOS_BLOCK = re.compile(rf"(?P<block>{_CIDR})(?:\s|$)").match
+_JUNOS_ENTRY = re.compile(r"(?:^|\s)(?P<marks>[*+@#-]{0,2})\[[A-Z][\w-]{0,40}[ /\]]").search
+_JUNOS_HOP = re.compile(
+    rf"\s+(?:> {{0,3}})?(?:to (?P<hop>{_IP})(?: via|$)|(?P<drops>Discard|Reject)\b"
+    r"|via |to table )"
+).match
+_CILIUM = re.compile(r"Node\s+VRouter\s+(?:Peer\s+)?Prefix\s+NextHop\b").match
+_CILIUM_NODE = re.compile(r"(?:VRouter|Instance)\s+(?:Peer\s+)?Prefix\s+NextHop\b").match
+_IS_CIDR = re.compile(_CIDR).fullmatch
 _IP_HOP = re.compile(rf"\s*(?:nexthop )?(?:.{{0,60}}? )?via (?:inet6 )?(?P<hop>{_IP})(?: |$)").match
 
 
@@ -252,23 +172,67 @@ def _of_iproute(text: str, unread: list[int]) -> Iterator[Route]:
             yield Route(block, _hop(hop["hop"]), line=number)
             continue
         if block is not None and open_:
-            yield Route(block, None, drops=kind in _DROPS, line=number - 1)
+            yield Route(block, None, drops=kind in DROPS, line=number - 1)
         block, open_ = None, False
         found = _IP_ROUTE(line)
         if found is None:
             _note(number, line, unread)
             continue
         kind = found["kind"] or "unicast"
-        if kind in _OTHER:
+        if kind in OTHER:
             continue
         hop = _IP_HOP(line)
         block = _readable(found["block"], _hop(hop["hop"]) if hop else None)
         if block is None:
             unread.append(number)
         elif hop:
-            yield Route(block, _hop(hop["hop"]), drops=kind in _DROPS, line=number)
+            yield Route(block, _hop(hop["hop"]), drops=kind in DROPS, line=number)
         else:
             open_ = True
+
+
+def _of_junos(text: str, unread: list[int]) -> Iterator[Route]:
+    block, vrf, used, alone = None, None, False, 0  # type: Block | None, str | None, bool, int
+    for number, line in _lines(text):
+        if table := _JUNOS_TABLE(line):
+            vrf, block = junos_vrf(table["name"]), None
+            continue
+        if vrf is None:
+            continue
+        prefix, entry, hop = _JUNOS_BLOCK(line), _JUNOS_ENTRY(line), _JUNOS_HOP(line)
+        if alone and not entry:
+            unread.append(alone)
+        alone = 0
+        if prefix:
+            block, used = _readable(prefix["block"]), False
+            alone = 0 if entry and block else number  # a long prefix has its entry on the next line
+        if entry:
+            used = not ACTIVE.isdisjoint(entry["marks"])
+        elif hop and block:
+            yield Route(block, _hop(hop["hop"]), used, bool(hop["drops"]), number, vrf)
+        elif not prefix:
+            _note(number, line, unread)
+
+
+def _of_cilium(text: str, unread: list[int]) -> Iterator[Route]:
+    """Yield routes once for all peers. Cells that repeat those above may be empty: the node, the prefix."""
+    block, node, named = None, "", False  # type: Block | None, str, bool
+    known: set[tuple[str, Block, Address]] = set()
+    for number, line in _lines(text):
+        words = line.split()
+        if _CILIUM(line) or _CILIUM_NODE(line):
+            block, named = None, line.startswith("Node")
+            continue
+        if named and words and not line.startswith(" "):
+            node = words[0]
+        at = next((index for index, word in enumerate(words[:4]) if _IS_CIDR(word)), -1)
+        block = _readable(words[at]) if at >= 0 else block if line.startswith(" ") else None
+        hop = _hop(words[at + 1]) if words[at + 1 :] else None
+        if block is None or hop is None:
+            _note(number, line, unread)
+        elif (node, block, hop) not in known:
+            known.add((node, block, hop))
+            yield Route(block, hop, words[at + 2 : at + 3] != ["false"], line=number, node=node)
 
 
 def _note(number: int, line: str, unread: list[int]) -> None:
@@ -278,19 +242,14 @@ def _note(number: int, line: str, unread: list[int]) -> None:
 
 def _readable(text: str, hop: Address | None = None) -> Block | None:
     try:
-        return _block(text, hop)
+        return block_of(text, hop)
     except CidrError:
         return None
 
 
-def _address(text: str | None) -> Address | None:
-    """Read a next hop; over a session of IPv4 one of IPv6 is an IPv4 address, mapped. Raises CidrError."""
-    return parse_address(text) if text else None
-
-
 def _hop(text: str | None) -> Address | None:
     try:
-        return _address(text)
+        return address_of(text)
     except CidrError:
         return None
 
@@ -299,6 +258,9 @@ Match = Callable[[str], re.Match[str] | None]
 
 
 _TEXTS: tuple[tuple[Match, Callable[[str, list[int]], Iterator[Route]]], ...] = (
+    (_JUNOS_TABLE, _of_junos),
+    (_CILIUM_NODE, _of_cilium),
+    (_CILIUM, _of_cilium),
     (_BIRD, _of_bird),
     (re.compile(r"\s+Network\s+Next Hop|Network not in table").match, _of_bgp),
     (_ZEBRA, _of_zebra),

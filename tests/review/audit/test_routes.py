@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -333,3 +334,155 @@ def test_a_block_of_a_pool_for_pods_alone_is_where_the_dump_shows_it(pinning: st
     ipam(live, "b")["pools"]["allocated"].pop()
     assert audited(live, *routes()) == []
     assert audited(live, *routes({"10.3.0.7": "b"})) == ["warning IPC0954"]
+
+
+def junos(ways: dict[str, str]) -> str:
+    rows = [
+        f"{prefix:<18} *[BGP/170] 1d 02:03:04, localpref 100\n{'':>22} AS path: 64512 I\n{'':>19}>  to {hop} via xe-0/0/1.0\n"
+        for prefix, hop in ways.items()
+    ]
+    return f"inet.0: {len(rows)} destinations, {len(rows)} routes ({len(rows)} active, 0 holddown, 0 hidden)\n\n{''.join(rows)}"
+
+
+def junos_json(ways: dict[str, str]) -> str:
+    rt = [
+        {
+            "rt-destination": [{"data": prefix}],
+            "rt-entry": [{"active-tag": [{"data": "*"}], "nh": [{"to": [{"data": hop}]}]}],
+        }
+        for prefix, hop in ways.items()
+    ]
+    return json.dumps({"route-information": [{"route-table": [{"table-name": [{"data": "inet.0"}], "rt": rt}]}]})  # fmt: skip
+
+
+def eos(ways: dict[str, str], vrf: str = "default") -> dict[str, Any]:
+    rows = {prefix: {"routeType": "eBGP", "vias": [{"nexthopAddr": hop}]} for prefix, hop in ways.items()}
+    return {"vrfs": {vrf: {"routes": rows}}}
+
+
+def nxos(ways: dict[str, str]) -> str:
+    rows = [{"ipprefix": prefix, "TABLE_path": {"ROW_path": {"ipnexthop": hop, "ubest": "true"}}} for prefix, hop in ways.items()]  # fmt: skip
+    addresses = {"addrf": "ipv4", "TABLE_prefix": {"ROW_prefix": rows}}
+    return json.dumps({"TABLE_vrf": {"ROW_vrf": {"vrf-name-out": "default", "TABLE_addrf": {"ROW_addrf": addresses}}}})  # fmt: skip
+
+
+def cilium(ways: dict[str, str], head: str = "Node   ", hop: str = "") -> str:
+    names = {ip: name for name, ip in IP.items()}
+    rows = [
+        f"{names[ip] if head else '':<7}64512     {prefix:<16}{hop or ip:<15}1h    [{{Origin: i}}]"
+        for prefix, ip in ways.items()
+    ]
+    rows = [row if head else row[7:] for row in rows]
+    return "\n".join([f"{head}VRouter   Prefix          NextHop        Age   Attrs", *rows, ""])
+
+
+OWN = "0.0.0.0"  # noqa: S104 - the next hop of a node's own routes
+FORMATS: dict[str, Callable[[dict[str, str]], str]] = {
+    "ip route": lambda ways: "".join(f"{prefix} via {hop} dev eth0\n" for prefix, hop in ways.items()),
+    "junos": junos,
+    "junos json": junos_json,
+    "eos": lambda ways: json.dumps(eos(ways)),
+    "nx-os": nxos,
+    "cilium bgp routes advertised": cilium,
+    "cilium bgp routes available": lambda ways: cilium(ways, hop=OWN),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_mistaken_route_is_found_in_every_format(name: str) -> None:
+    """What a router prints does not change what is found."""
+    live, ways = living("cluster-pool"), {prefix: IP[node] for prefix, node in SOUND.items()}
+
+    def found(**change: str) -> list[tuple[str, str]]:
+        live.routers = [read_routes("leaf-1", FORMATS[name](ways | change).encode())]
+        return [(each.code, each.message) for each in live.audit()]
+
+    assert found() == []
+    assert found(**{C: IP["d"], D: IP["c"]}) == [
+        ("IPC0953", f"{C} leads to node d, and c holds it; 2 routes to other nodes; 2 nodes: c, d")
+    ]
+    assert found(**{"10.1.0.0/24": IP["a"]}) == []
+    assert found(**{"10.9.0.0/16": IP["b"]}) == [
+        ("IPC0958", "10.9.0.0/16 leads to node b, and no pool contains it")
+    ]
+    assert found(**{"10.9.0.7/32": IP["b"]}) == []
+    del ways[A]
+    assert found() == [("IPC0955", f"no route to {A} of node a")]
+
+
+def test_each_vrf_is_a_router() -> None:
+    """One without a route to a pool says nothing about pods; if all are without one, the first is judged."""
+    live, ways = living("cluster-pool"), {prefix: IP[node] for prefix, node in SOUND.items()}
+
+    def found(**vrfs: dict[str, str]) -> list[tuple[str, str]]:
+        document = {"vrfs": {name: eos(some)["vrfs"]["default"] for name, some in vrfs.items()}}
+        live.routers = [read_routes("leaf-1", json.dumps(document).encode())]
+        return [(each.code, each.message) for each in live.audit()]
+
+    assert found(default={"10.200.0.0/24": "192.168.9.9"}, pods=ways) == []
+    assert found(default=ways, pods=ways) == []
+    assert found(default=ways, pods=ways | {C: IP["d"]}) == [
+        ("IPC0953", f"{C} in VRF pods leads to node d, and c holds it")
+    ]
+    without = {prefix: hop for prefix, hop in ways.items() if prefix != A}
+    assert found(default=without, pods=ways) == [("IPC0955", f"no route to {A} of node a")]
+    assert found(default=ways, pods=without) == [("IPC0955", f"no route to {A} of node a in VRF pods")]
+    both = junos(ways) + junos(ways).replace("inet.0:", "pods.inet.0:")
+    live.routers = [read_routes("leaf-1", f"{both}10.1.9.0/24 (1 entry)\n".encode())]
+    assert [(each.code, each.message) for each in live.audit()] == [
+        ("IPC0957", "line 29 has a prefix and was not read")
+    ]
+    assert found(mgmt={"10.200.0.0/24": "192.168.9.9"})[0][0] == "IPC0955"
+
+
+def test_what_one_node_prints_needs_its_blocks_alone() -> None:
+    live = living("cluster-pool")
+
+    def found(*parts: str) -> list[tuple[str, str]]:
+        live.routers = [read_routes("node", "".join(parts).encode())]
+        return [(each.code, each.message) for each in live.audit()]
+
+    assert found(cilium({A: IP["a"]}, "")) == []
+    assert found(cilium({B: IP["a"]}, "")) == [
+        ("IPC0955", f"no route to {A} of node a"),
+        ("IPC0953", f"{B} leads to node a, and b holds it"),
+    ]
+    assert [code for code, _ in found(cilium({A: IP["a"]}, "", hop=OWN))] == ["IPC0957"]
+
+
+def test_a_route_of_a_node_to_no_pool() -> None:
+    """Agents make a range of their own in multi-pool mode, and a route to it (cilium/cilium#28632, #32423).
+    The table of a node needs no blocks of others: with a tunnel all lead to its cilium_host.
+    """
+    live = living("multi-pool pool")
+    own = "10.1.0.12"
+    router(live, "a", own)
+    host = f"dev cilium_host proto kernel src {own}"
+    sound = ["default via 192.168.0.250 dev eth0", f"{A} via {own} {host}", f"{B} via {own} {host}", f"{own} dev cilium_host"]  # fmt: skip
+    assert audited(live, *sound) == []
+    assert audited(live, *sound, f"10.68.0.0/16 via {own} {host}") == ["warning IPC0958"]
+    (found,) = live.audit()
+    assert (found.message, found.at.line) == ("10.68.0.0/16 leads to node a, and no pool contains it", 6)
+    assert (
+        audited(
+            live, *sound, "10.69.0.0/16 via 192.168.0.250 dev eth0", "blackhole 10.70.0.0/16 proto static"
+        )
+        == []
+    )
+    two = [f"10.{number}.0.0/16 via {own} {host}" for number in (69, 68)]
+    assert audited(live, *sound, *two) == ["warning IPC0958"]
+    assert live.audit()[0].message.endswith("; 2 prefixes: 10.68.0.0/16, 10.69.0.0/16")
+
+
+def test_a_network_that_is_known_is_no_fault() -> None:
+    live = living("multi-pool pool")
+    live.add({
+        "apiVersion": "cilium.io/v2alpha1", "kind": "CiliumPodIPPool", "metadata": {"name": "theirs"},
+        "spec": {"ipv4": {"cidrs": ["10.9.0.0/16"], "maskSize": 24}},
+    })  # fmt: skip
+    assert "IPC0958" not in " ".join(audited(live, *routes(), f"10.9.1.0/24 via {IP['b']} dev eth0"))
+    known = [fleet.cluster("cluster-pool", excludedCIDRs=["10.9.0.0/16"]), fleet.pool("default", ipv4={"cidrs": ["10.1.0.0/24"], "blockSize": 26}), inventory(*"abcd")]  # fmt: skip
+    live = Living.of(fleet.compiled(fleet.as_json(known)))
+    services = f"10.9.1.0/24 via {IP['b']} dev eth0"
+    assert audited(live, *routes(), services) == []
+    assert audited(live, *routes(), services.replace("9.1", "8.1")) == ["warning IPC0958"]

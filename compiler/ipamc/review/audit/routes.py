@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from ipamc.check.evidence import cidr_texts
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import aggregated, blocks_over, covers, index_around, outermost
-from ipamc.model.cidr import Block, address_text
+from ipamc.model.cidr import BITS, Block, address_text
 from ipamc.model.diagnostics import Related, Span, and_others, count, error, names, note, warning
 from ipamc.model.dump import Route, Table
 from ipamc.model.limits import MOST_PLACES
@@ -42,7 +45,31 @@ class _Tables:
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        self.tables = context.routers
+        self.router_ips = {ip: each.name for each in context.dump.cilium_nodes for ip in each.internal_ips}
+        """The nodes by the address of their cilium_host, the next hop of Cilium's routes on a node."""
+        self._ips = {name: ip for ip, name in context.dump.node_by_ip.items()}
+        self.tables = [part for table in context.routers for part in self._by_vrf(table)]
+
+    def _by_vrf(self, table: Table) -> Iterator[Table]:
+        """Yield the tables of a file: those of VRFs with a route to a pool, else the first one. Routes with
+        the name of a node get its address as next hop.
+        """
+        ranges, parts = self.context.ownership.ranges, defaultdict[str, list[Route]](list)
+        for route in table.routes:
+            hop = self._ips.get(route.node, route.hop)
+            parts[route.vrf].append(replace(route, hop=hop) if hop != route.hop else route)
+        of_pods = [vrf for vrf, some in parts.items() if any(ranges.of(route.block) for route in some)]
+        for vrf in of_pods or [*parts][:1] or [""]:
+            where = "" if vrf in {"", "default"} else f" in VRF {vrf}"
+            yield replace(table, routes=tuple(parts[vrf]), where=where)
+
+    def _needed(self, table: Table) -> Sequence[ShownBlock]:
+        """Return the blocks that a table must have: in one that a node printed, those of the node."""
+        hops = {route.hop for route in table.routes if route.hop}
+        nodes = {self.router_ips[hop] for hop in hops & self.router_ips.keys()}
+        if table.of_node:
+            nodes |= {self.context.dump.node_by_ip.get(hop, "") for hop in hops}
+        return [shown for shown in self.shown if shown.node in nodes] if nodes else self.shown
 
     @cached_property
     def shown(self) -> Sequence[ShownBlock]:
@@ -77,13 +104,14 @@ class _Tables:
 
     @cached_property
     def announced(self) -> Mapping[str, Sequence[_Announced]]:
-        """The routes inside ranges that lead to a next hop, by table."""
+        """The routes inside ranges that lead to a next hop, by table and VRF."""
         by_ip, ranges = self.context.dump.node_by_ip, self.context.ownership.ranges
         return {
-            table.path: [
+            table.name: [
                 self._announced(table, route, by_ip.get(route.hop, ""))
                 for route in table.routes
                 if route.hop and not route.drops and ranges.of(route.block)
+                if route.hop not in self.router_ips  # with a tunnel, blocks of all nodes lead there
             ]
             for table in self.tables
         }
@@ -94,7 +122,7 @@ class _Tables:
         part = ShownBlock(block, node, Span(table.path), pool.name if pool else "", part=True)
         inside = [shown for shown in self._over(block) if shown.block.prefix > block.prefix]
         if inside:  # of the blocks in an aggregate, those without a route of their own
-            mine = self.own_routes[table.path]
+            mine = self.own_routes[table.name]
             wrong = [shown for shown in inside if shown.node != node and shown.block not in mine]
             return _Announced(route, node, wrong if node else (), "")
         if ownership.operator_gave(part):
@@ -120,9 +148,9 @@ class _Tables:
 
     @cached_property
     def own_routes(self) -> Mapping[str, frozenset[Block]]:
-        """The prefixes for which a table has a route with a next hop, by table."""
+        """The prefixes for which a table has a route with a next hop, by table and VRF."""
         return {
-            table.path: frozenset(route.block for route in table.routes if route.used and not route.drops)
+            table.name: frozenset(route.block for route in table.routes if route.used and not route.drops)
             for table in self.tables
         }
 
@@ -131,11 +159,11 @@ class _Tables:
         that drops. A larger prefix counts as a route. O(blocks log routes).
         """
         families = table.families or frozenset(self.context.cluster.families)
-        ways = self.own_routes[table.path]
+        ways = self.own_routes[table.name]
         larger = outermost(block for block in ways if block.prefix)
         drops = {route.block: route for route in table.routes if route.drops and route.used}
         default = {route.block.family: route for route in table.routes if not route.block.prefix}
-        for shown in self.shown:
+        for shown in self._needed(table):
             block = shown.block
             if block.family not in families or block in ways:
                 continue
@@ -180,6 +208,7 @@ def routes(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         yield from still_announced(tables, suppressed)
         yield from aggregate_absent(tables)
         yield from held_missing(tables)
+        yield from outside_of_pools(tables, suppressed)
         yield from not_attributed(tables)
 
 
@@ -187,7 +216,7 @@ def wrong_next_hop(tables: _Tables) -> Iterator[Result]:
     """IPC0953: routers send the addresses of a block to the node that holds it."""
     context = tables.context
     for table in tables.tables:
-        wrong = [each for each in tables.announced[table.path] if each.node and each.others]
+        wrong = [each for each in tables.announced[table.name] if each.node and each.others]
         if not wrong:
             continue
         also = []
@@ -203,8 +232,8 @@ def wrong_next_hop(tables: _Tables) -> Iterator[Result]:
         holders = " and ".join(dict.fromkeys(other.node for other in first.others[:MOST_PLACES]))
         leads = "leads to" if first.route.used else "has a path, not chosen, to"
         more = f"; {count(len(wrong), 'route')} to other nodes" if wrong[1:] else ""
-        nodes = and_others(list(dict.fromkeys(each.node for each in wrong)))
-        text = f"{first.route.block} {leads} node {first.node}, and {holders} holds it{more}{nodes}"
+        more += and_others(list(dict.fromkeys(each.node for each in wrong)))
+        text = f"{first.route.block}{table.where} {leads} node {first.node}, and {holders} holds it{more}"
         make = error if any(each.route.used for each in wrong) else warning
         command = f"kubectl get ciliumnode {first.node} -o jsonpath='{{.spec.ipam}}'"
         way_out = f"see which blocks {first.node} has: {command}; else find out which router announces it"
@@ -222,7 +251,7 @@ def still_announced(tables: _Tables, suppressed: Suppressed) -> Iterator[Result]
     for table in tables.tables:
         some = [
             each
-            for each in tables.announced[table.path]
+            for each in tables.announced[table.name]
             if each.nobody
             if not suppressed.explains("IPC0954", context.source(each.node), [each.route.block])
         ]
@@ -232,7 +261,7 @@ def still_announced(tables: _Tables, suppressed: Suppressed) -> Iterator[Result]
             to = f"node {first.node}" if first.node else f"{hop}, which is no node's address"
             blocks = sorted({each.route.block for each in some})
             more = f"; {count(len(blocks), 'prefix', 'prefixes')}: {cidr_texts(blocks)}" if blocks[1:] else ""
-            text = f"{first.route.block} leads to {to}, and {first.nobody}{more}"
+            text = f"{first.route.block}{table.where} leads to {to}, and {first.nobody}{more}"
             also = [
                 Related(table.at(each.route), f"{each.route.block}: {each.nobody}")
                 for each in some[1:MOST_PLACES]
@@ -254,7 +283,8 @@ def aggregate_absent(tables: _Tables) -> Iterator[Result]:
             blocks = (
                 f"none of {count(len(inside), 'block')} of {count(len(set(nodes)), 'node')} ({names(nodes)})"
             )
-            text = f"{blocks} in {prefix} is there, and other blocks are: a filter may lack the prefix{more}"
+            why = f"a filter may lack the prefix{more}"
+            text = f"{blocks} in {prefix}{table.where} is there, and other blocks are: {why}"
             also = [
                 context.related(each.node, f"{each.node} has {each.block}") for each in inside[:MOST_PLACES]
             ]
@@ -274,7 +304,7 @@ def held_missing(tables: _Tables) -> Iterator[Result]:
             if not some:
                 continue
             shown, caught = some[0]
-            what = f"no route to {shown.block} of node {shown.node}"
+            what = f"no route to {shown.block} of node {shown.node}{table.where}"
             if caught:
                 what += f", but {caught.block}{', which drops it' if caught.drops else ', the default'}"
             blocks = [each.block for each, _ in some]
@@ -295,21 +325,48 @@ def held_missing(tables: _Tables) -> Iterator[Result]:
             yield Result(make("IPC0955", at, f"{what}{more}", also=also, help=f"{command}; {router}"))
 
 
+def outside_of_pools(tables: _Tables, suppressed: Suppressed) -> Iterator[Result]:
+    """IPC0958: routes to nodes are of prefixes inside of pools."""
+    # In multi-pool mode agents make a route to a range of their own (cilium/cilium#28632, #32423).
+    context, nodes = tables.context, {**tables.context.dump.node_by_ip, **tables.router_ips}
+    pools = chain(*(cidrs for pool in context.dump.pools for cidrs in pool.cidrs.values()))
+    known = outermost(chain((each.block for each in context.cluster.excluded), pools))
+    for table in tables.tables:
+        some = [
+            (route, nodes[route.hop])
+            for route in table.routes
+            if route.used and not route.drops and route.hop in nodes
+            if 0 < route.block.prefix < BITS[route.block.family]  # services have single addresses
+            if not context.ownership.ranges.of(route.block) and index_around(known, route.block) is None
+            if route.block not in context.blocks_of(nodes[route.hop])
+            if not suppressed.explains("IPC0958", context.source(nodes[route.hop]), [route.block])
+        ]
+        if some:
+            route, node = some[0]
+            blocks = sorted({each.block for each, _ in some})
+            more = f"; {count(len(blocks), 'prefix', 'prefixes')}: {cidr_texts(blocks)}" if blocks[1:] else ""
+            text = f"{route.block}{table.where} leads to node {node}, and no pool contains it{more}"
+            also = [context.related(node, f"{node} has {address_text(*_hop(route))}")]
+            way_out = f"see kubectl get ciliumnode {node} -o yaml; name networks of services in excludedCIDRs"
+            yield Result(warning("IPC0958", table.at(route), text, also=also, help=way_out))
+
+
 def not_attributed(tables: _Tables) -> Iterator[Result]:
     """IPC0957: routes of pools lead to addresses of nodes that the dump has."""
     context = tables.context
     for table in tables.tables:
-        unknown = [each.route for each in tables.announced[table.path] if not (each.node or each.nobody)]
+        unknown = [each.route for each in tables.announced[table.name] if not (each.node or each.nobody)]
         if unknown:
             hops = {_hop(route) for route in unknown}
             more = f"; {count(len(hops), 'next hop')}" if len(hops) > 1 else ""
             of = "which is no node's address in the dump"
             if not context.dump.node_by_ip:
                 of = "and the dump has no InternalIPs"
-            text = f"{unknown[0].block} leads to {address_text(*_hop(unknown[0]))}, {of}{more}: not checked"
-            seen = f"{text} ({count(len(unknown), 'route')})"
+            text = f"{unknown[0].block}{table.where} leads to {address_text(*_hop(unknown[0]))}, {of}{more}"
+            seen = f"{text}: not checked ({count(len(unknown), 'route')})"
             way_out = "give the tables of the routers that have sessions with nodes, and a dump with Nodes"
             yield Result(note("IPC0957", table.at(unknown[0]), seen, help=way_out))
+    for table in context.routers:
         if table.unread:
             lines = f"line {table.unread[0]} has a prefix and was not read"
             more = f"; {len(table.unread):,} lines" if table.unread[1:] else ""
