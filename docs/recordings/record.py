@@ -323,13 +323,16 @@ def _cover(number: int, row: int, start: float, end: float, before: int, cells: 
 
 
 def _motion(film: Film, times: Sequence[float], rows: int, seconds: float) -> Iterator[str]:
-    """Yield the animation. All of it repeats together; each step holds until the next one."""
+    """Yield the animation. All of it repeats together; each step holds until the next one.
+
+    It begins with the last screen, so that a reader sees the result at once.
+    """
 
     def at(second: float) -> str:
         return f"{100 * second / seconds:.2f}%"
 
     yield "@media (prefers-reduced-motion:no-preference){.k{display:inline}"
-    yield f'[class^="a"],.s,.k{{animation:{seconds:.1f}s step-end infinite}}\n'
+    yield f'[class^="a"],.s,.k{{animation:{seconds:.1f}s step-end -{film.clock:.1f}s infinite}}\n'
     for number, second in enumerate(times):
         yield f".a{number}{{animation-name:a{number}}}@keyframes a{number}{{0%{{opacity:0}}{at(second)},to{{opacity:1}}}}\n"
     for number, (_, start, end, _, cells) in enumerate(film.typed):
