@@ -109,7 +109,7 @@ COME = (2, 0, 1, 3, 0, 2, 1, 0, 4, 1, 2, 0, 0, 3, 1, 60, 2, 0, 1, 2, 0, 3, 1, 0,
 def test_the_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What docs/runway.md shows is printed, but for the names of commits."""
+    """What docs/forecast.md shows is printed, but for the names of commits."""
     monkeypatch.setenv("SOURCE_DATE_EPOCH", str(TODAY))
     folder = tmp_path / "clusters/lab"
     folder.mkdir(parents=True)
@@ -139,7 +139,7 @@ def test_the_page(
         )
     assert main(["forecast", "lab"]) == 0
     *shown, history = capsys.readouterr().out.splitlines(keepends=True)
-    page = (ROOT / "docs/runway.md").read_text()
+    page = (ROOT / "docs/forecast.md").read_text()
     assert "".join(shown) in page
     assert re.sub("[0-9a-f]{12}", "…", history) in re.sub("[0-9a-f]{12}", "…", page)
 

@@ -74,12 +74,12 @@ def wrong(page: Path, link: str) -> str:
 @pytest.mark.parametrize(
     ("page", "link", "said"),
     [
-        ("docs/show.md", "runway.md", ""),
-        ("docs/show.md", "runway.md#nowhere", "has no such heading, or two"),
+        ("docs/show.md", "forecast.md", ""),
+        ("docs/show.md", "forecast.md#nowhere", "has no such heading, or two"),
         ("docs/show.md", "#filters", ""),
         ("docs/show.md", "no.md", "leads nowhere"),
         ("docs/show.md", "../../x.md", "leads nowhere"),
-        ("docs/show.md", "/docs/runway.md", "is neither https nor a relative path"),
+        ("docs/show.md", "/docs/forecast.md", "is neither https nor a relative path"),
         ("docs/show.md", "http://example.com", "is neither https nor a relative path"),
         ("docs/show.md", "runbooks", "is a folder, which the site has no page for: name its README.md"),
         ("README.md", "docs/runbooks", ""),

@@ -4,7 +4,7 @@ Growth is given as a range: the slowest, the middle and the fastest stretch of t
 is a number of weeks in a row, at least a quarter of the history; its rate is its growth by its weeks. The
 lowest and the highest rate of all stretches are the range, and their median is the middle. No curve is
 fitted, and no random numbers are used: each number can be verified by hand from the history, as in the
-example in `docs/runway.md`.
+example in `docs/forecast.md`.
 
 Why stretches of a quarter: growth by independent weeks with the deviation s has an average over n weeks that
 is off by s/√n, and a stretch of n/4 weeks is off by twice that. So the range of stretches is about as wide as
