@@ -1,4 +1,4 @@
-"""docs/tests.md is true: its tests are made on the example that it names, and print what it shows.
+"""docs/tests.md is true: its tests are made on the example that it names, and print what it shows; `…` stands for any lines.
 
 `pytest tests/cli/test_tests_page.py --update` writes what they print into the page.
 """
@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.examples import NAMES
 from tests.support.in_process import ipamc
+from tests.support.page_story import agrees, commands
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "tests.md"
@@ -33,9 +34,11 @@ def played(section: str, folder: Path) -> str:
                 whole = text if text.startswith("apiVersion") else HEAD + text
                 (folder / "clusters/zones/tests.yaml").write_text(whole)
             return block[0]
-        commands = [line for line in text.splitlines() if line.startswith("$ ")]
-        printed = "".join(f"{line}\n{said(line, folder)}" for line in commands)
-        return f"```console\n{printed}```"
+        out = ""
+        for command in commands(text):
+            printed = said(command.typed, folder)
+            out += f"{command.typed}\n{command.shown if agrees(command.shown, printed) else printed}"
+        return f"```console\n{out}```"
 
     return BLOCK.sub(play, section)
 
