@@ -123,7 +123,7 @@ def _option(names: str, said: str) -> str:
     """Return an item of a list: the spellings of an option, what it does, its default."""
     text, _, facts = said.partition("  [")
     shown = [prose(text, CODES)]
-    for fact in facts.rstrip("]").split("; ") if facts else ():
+    for fact in facts.rstrip("]").replace("]  [", "; ").split("; ") if facts else ():
         key, colon, value = fact.partition(": ")
         shown.append(f"{_FACTS.get(key, key)}: {code(value)}." if colon else f"{code(fact)}.")
     return f"- {code(names)}: {' '.join(shown)}"
