@@ -18,6 +18,7 @@ FOLDER = "verbs/"
 CODES = "../codes/"
 
 EXPLAINED = {
+    "check": ("start/check.md",),
     "compile": ("start/new-cluster.md", "how-to/add-nodes.md", "how-to/ci-other.md"),
     "lock": ("concepts/consent.md", "concepts/lock.md", "how-to/full-pool.md"),
     "plan": ("how-to/review-a-plan.md",),
