@@ -303,12 +303,15 @@ def test_a_dump_needs_each_of_its_rights_and_reads_no_other_config_map(
     wanted = {"Node", "CiliumNode"}
     if job == "audit":
         wanted |= {"ConfigMap", "Pod", "Deployment"}
+        wanted |= {"CustomResourceDefinition"} if operator.version >= (1, 14) else set()
     assert kinds == wanted
     unknown = {"list ciliumpodippools", "list ciliumnodeconfigs"} if operator.version < (1, 14) else set()
     for what in account.mutations():
         resource = what.partition(" ")[2]
-        # Roles of an ipamc without policies, or that told no nodes without Cilium apart, still do.
-        if resource in POLICIES.values() or (job == "refresh" and resource == "daemonsets"):
+        # Roles of an ipamc without policies or CRDs, or that told no nodes without Cilium apart, still do.
+        if resource in {*POLICIES.values(), "customresourcedefinitions"} or (
+            job == "refresh" and resource == "daemonsets"
+        ):
             assert f"{resource} may not be read" in pipeline.run(command, KUBECONFIG=kubeconfig)
         elif what not in unknown:
             assert "orbidden" in pipeline.run(command, code=1, KUBECONFIG=kubeconfig)

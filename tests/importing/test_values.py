@@ -121,6 +121,55 @@ def test_a_routing_mode_that_a_cluster_has_not_is_named_and_not_written(more: di
     assert "routingMode" not in files["cluster.yaml"]
 
 
+def test_reserved_ranges_of_a_pool_are_named_and_not_written() -> None:
+    """CiliumPodIPPool v2 (cilium/cilium#46880): the operator gives no new block of them."""
+    entry = {"cidr": "10.0.0.0/16", "reservedRanges": [{"start": "10.0.8.0", "end": "10.0.8.255"}]}
+    spec = {"ipv4": {"cidrs": ["10.0.0.0/16"], "maskSize": 24, "pool": [entry]}}
+    pool = {
+        "apiVersion": "cilium.io/v2",
+        "kind": "CiliumPodIPPool",
+        "metadata": {"name": "default"},
+        "spec": spec,
+    }
+    config = dumps.config_map(ipam="multi-pool", enable_ipv4="true")
+    files, found = brought(*NODES, pool, config)
+    (one,) = [each for each in found if each.code == "IPC0805"]
+    assert one.message == (
+        "CiliumPodIPPool default has reservedRanges in 10.0.0.0/16, which ipamc does not know (cilium/cilium#46880)"
+    )
+    assert (one.severity.word, one.help) == (
+        "note",
+        "add them to reserved of the pool",
+    )
+    assert "10.0.0.0/16" in files["ippools.yaml"]
+    assert "10.0.8" not in files["ippools.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("cidr", "has"),
+    [
+        (
+            "10.1.200.0/24",
+            "10.1.0.0/16, a range of pool default, has addresses of devices (nics): 10.1.200.0/24",
+        ),
+        ("10.7.0.0/24", ""),
+        ("10.7.0.0/240", "CiliumResourceIPPool nics has '10.7.0.0/240'"),
+    ],
+)
+def test_a_pool_of_devices_in_a_range_of_pods_is_a_finding(cidr: str, has: str) -> None:
+    """Cilium's network driver (cilium/cilium#44081) compares them with nothing."""
+    devices = {
+        "apiVersion": "cilium.io/v2alpha1",
+        "kind": "CiliumResourceIPPool",
+        "metadata": {"name": "nics"},
+        "spec": {"ipv4": {"cidrs": [cidr], "maskSize": 28}},
+    }
+    files, found = brought(*NODES, *BLOCKS, dumps.config_map(**POOL), devices)
+    some = [each.message for each in found if each.code in {"IPC0805", "IPC0819", "IPC0835"}]
+    assert [each.startswith(has) for each in some] == ([True] if has else [])
+    assert ("devices (nics)" in files["ippools.yaml"]) == has.startswith("10.1.0.0/16")
+
+
 @pytest.mark.parametrize("key", MULTI)
 def test_a_key_of_multi_pool_mode_that_cannot_be_read_is_a_finding(key: str) -> None:
     objects = [*NODES, dumps.pool("default", mask=24, cidrs=["10.1.0.0/16"])]

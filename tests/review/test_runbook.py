@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from ipamc.model.admission import Admission
 from ipamc.model.cidr import parse_block
+from ipamc.model.cilium.support import READ_AT, UNFIT
 from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import State
 from ipamc.model.plan import Plan
@@ -569,6 +570,36 @@ def test_what_a_minor_no_longer_has_is_replaced_before_it_runs() -> None:
     order = [[step.key for step in phase.waves[0].steps] for phase in phases]
     assert order[1].index("before") < order[1].index("upgrade") < order[1].index("edit-version")
     assert "before" not in order[0] + order[2]
+
+
+def test_what_1_15_stored_is_stored_anew_before_1_20() -> None:
+    """1.20.0 and 1.20.1 do not start otherwise; the release that a runbook names does."""
+    old, last = (ask("upgrade", made(version="1.18"), to="1.20").phases[number].waves[0] for number in (0, 1))
+    keys = [step.key for step in last.steps]
+    assert keys.index("stored-anew") < keys.index("stored-versions") < keys.index("upgrade")
+    assert "stored-versions" not in [step.key for step in old.steps]
+    assert not any(READ_AT[minor] in releases for minor, releases in UNFIT.items())
+
+
+def test_agents_that_count_flags_have_to_count_none() -> None:
+    phases = ask("upgrade", made(version="1.18"), to="1.20").phases
+    before, after = ([step for step in phase.waves[0].steps if step.key == "no-drift"] for phase in phases)
+    assert not before
+    assert [(step.check.expect, step.nodes) for step in after if step.check] == [("0.000000", ())]
+
+    old, new = (
+        [
+            step.check
+            for step in ask("renumber", made(version=version)).phases[1].waves[0].steps
+            if step.key == "no-drift"
+        ]
+        for version in ("1.19", "1.20")
+    )
+    assert not old
+    (check,) = filter(None, new)
+    assert check.expect == "0.000000\n0.000000"
+    assert check.command.startswith("for node in n01 n02; do for pod in $(kubectl ")
+    assert check.command.endswith("; done; done")
 
 
 def test_a_minor_says_what_it_changes_for_the_mode() -> None:

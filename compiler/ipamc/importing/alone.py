@@ -19,7 +19,7 @@ from ipamc.importing import import_rules as rules
 from ipamc.importing.bring_in import Options, calico_gives, drafted, with_excluded
 from ipamc.importing.cilium import OUTSIDE
 from ipamc.importing.draft import Draft
-from ipamc.importing.facts import Facts, facts_of, keeps
+from ipamc.importing.facts import RESOURCE_POOL, Facts, facts_of, keeps
 from ipamc.importing.files import CLUSTER, POOLS, cluster_text, pools_text
 from ipamc.model.address_sets import outermost, overlaps
 from ipamc.model.cidr import BITS, Block, address_text, single
@@ -189,7 +189,8 @@ def _lock(cluster: Cluster) -> Lock:
 
 def _networks_apart(dump: Dump, facts: Facts) -> Iterator[Diagnostic]:
     """IPC0915: the networks of services and load balancers have no address of a node."""
-    others = [item for item in facts.excluded if item.why != "nodes"]
+    # Devices may be of networks of their own, in which machines have other addresses.
+    others = [item for item in facts.excluded if item.why != "nodes" and item.kind != RESOURCE_POOL]
     every: list[tuple[Block, str, At]]
     every = [(item.block, f"{item.why} ({item.block})", item.at or dump.at) for item in others]
     ips = [(ip, node) for node in dump.nodes for ip in node.internal_ips]

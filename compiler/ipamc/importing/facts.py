@@ -167,10 +167,8 @@ def _excluded(dump: Dump, controller: Mapping[str, str], notes: list[Diagnostic]
     """Yield CIDRs that are not for pods, larger ones before those inside them, once each; add to `notes`."""
     services = parse_cidrs(controller.get("service-cluster-ip-range", ""))[0]
     found = {block: DraftRange(block=block, why="services") for block in services}
-    for item in dump.of_kind("ServiceCIDR", "CiliumLoadBalancerIPPool"):
-        is_service = item.kind == "ServiceCIDR"
-        read = read_blocks(list_at(item.value, "spec", "cidrs")) if is_service else _of_load_balancers(item)
-        why = "services" if is_service else f"load balancers ({item.name})"
+    for item in dump.of_kind(*_NETWORKS):
+        why, read = _NETWORKS[item.kind].format(item.name), _networks_of(item)
         for block in read[0]:
             found.setdefault(block, DraftRange(block=block, why=why, at=item.at, kind=item.kind))
         notes += [unreadable(item.at, f"{item.kind} {item.name}", read[1])] if read[1] else []
@@ -184,10 +182,20 @@ def _excluded(dump: Dump, controller: Mapping[str, str], notes: list[Diagnostic]
     yield from (found[block] for block in outermost(found))
 
 
-def _of_load_balancers(item: SeenObject) -> tuple[list[Block], list[Odd]]:
-    """Read a CiliumLoadBalancerIPPool: CIDRs, or first and last addresses (v2alpha1, v2)."""
+RESOURCE_POOL = "CiliumResourceIPPool"
+_NETWORKS = {
+    "ServiceCIDR": "services",
+    "CiliumLoadBalancerIPPool": "load balancers ({})",
+    RESOURCE_POOL: "devices ({})",
+}
+"""By kind: whose its addresses are. Devices of DRA have them from Cilium's main branch, later than 1.20."""
+_CIDRS = ("blocks",), ("cidrs",), ("ipv4", "cidrs"), ("ipv6", "cidrs")
+
+
+def _networks_of(item: SeenObject) -> tuple[list[Block], list[Odd]]:
+    """Read the CIDRs, or first and last addresses, of an object of `_NETWORKS` in any version."""
     good, odd = list[Block](), list[Odd]()
-    for entry in (*list_at(item.value, "spec", "blocks"), *list_at(item.value, "spec", "cidrs")):
+    for entry in (entry for keys in _CIDRS for entry in list_at(item.value, "spec", *keys)):
         keys = ("cidr", "start", "stop")
         cidr, first, last = [entry.get(key) for key in keys] if isinstance(entry, dict) else (entry, "", "")
         if cidr or not first:

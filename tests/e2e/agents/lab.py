@@ -119,7 +119,14 @@ class Lab(Player):
         self.collect_garbage(command)
 
     def cannot(self, check: str) -> bool:
-        """A check about agents asks their Pods, which are there; nobody counts for a DaemonSet or a Deployment."""
+        """A check about agents asks their Pods, which are there; nobody counts for a DaemonSet or a Deployment, and no container can be entered."""
+        if "drift_checker" in check:
+            _, loop, names = check.partition("for node in ")
+            for name in names.partition(";")[0].split() if loop else self.nodes:
+                until(
+                    self.nodes[name].has_its_flags, f"the agent of {name} runs with cilium-config", PATIENCE
+                )
+            return True
         return "rollout status" in check
 
     def follow(self, command: str) -> None:

@@ -197,6 +197,12 @@ class Node(Machine):
         said = attempt(self.inside(*states), environment=self.environment)
         return set(said.stdout.split()) == {"ready"}
 
+    def has_its_flags(self) -> bool:
+        """Tell whether the agent counts no key of cilium-config that it did not start with, or does not run."""
+        words = ("cilium-dbg", "metrics", "list", "--match-pattern=drift_checker_config_delta")
+        said = attempt(self.inside(*words), environment=self.environment)
+        return not self.agent or said.stdout.split()[-1:] == ["0.000000"]
+
     def was_busy(self) -> bool:
         """Tell whether the agent ended because the kernel had not done in time what it asked for."""
         agent = self.agent

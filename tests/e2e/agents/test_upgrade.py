@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ipamc.model.cilium.support import Capability
+from ipamc.model.cilium.support import UNFIT, Capability
 from ipamc.model.cilium.versions import can
 from tests.e2e.agents.clusters import MODES, documents
 from tests.e2e.agents.conftest import AGENTS, Begin, operator_of, servers
@@ -27,6 +27,7 @@ from tests.e2e.conftest import minor
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.e2e.site import Site
+from tests.e2e.test_stored_versions import as_1_15_left_it, stored
 
 
 @pytest.fixture
@@ -89,6 +90,10 @@ def upgrade(lab: Lab, router: Router, after: Operator, newer: Path) -> None:
     lab.newer = after, newer
 
     lab.edits["edit-version"] = lambda _: in_version(lab, after)
+    before_1_16 = after.version[1] in UNFIT
+    if before_1_16:
+        as_1_15_left_it(lab.api)
+        lab.conditions.add("stored-anew")
     lab.install()
     lab.start_pods("a1", "b1", "c1")
     lab.as_locked()
@@ -100,6 +105,7 @@ def upgrade(lab: Lab, router: Router, after: Operator, newer: Path) -> None:
     with lab.pinging("a1", "b1", "c1") as pings:
         lab.play(lab.runbook(f"--change upgrade --to {after.minor}"))
     assert not lost(pings)
+    assert not before_1_16 or stored(lab.api) == ["v2"]
     assert {node.program.parent for node in lab.nodes.values()} == {newer}
     assert lab.blocks() == blocks
     assert lab.addresses_of_endpoints() == addresses

@@ -103,6 +103,18 @@ def agents_of(live: Living, version: str) -> Any:
         live.add(agent(node, version))
 
 
+def crd_of_node_configs() -> dict[str, Any]:
+    """The CRD of a cluster that 1.15 was installed in, as 1.16 to 1.19 keep it."""
+    versions = [{"name": name, "served": True, "storage": name == "v2"} for name in ("v2", "v2alpha1")]
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "ciliumnodeconfigs.cilium.io"},
+        "spec": {"versions": versions},
+        "status": {"storedVersions": ["v2alpha1", "v2"]},
+    }
+
+
 def router(live: Living, node: str, address: str) -> Any:
     live[f"CiliumNode {node}"]["spec"]["addresses"] = [{"type": "CiliumInternalIP", "ip": address}]
 
@@ -521,6 +533,16 @@ FAULTS: dict[str, tuple[tuple[str, ...], Plant, list[str]]] = {
         ("multi-pool old",),
         lambda live: config(live, routing_mode="native", enable_endpoint_routes="false"),
         ["warning IPC0935"],
+    ),
+    "a CRD as 1.15 left it": (
+        ("cluster-pool",),
+        lambda live: live.add(crd_of_node_configs()),
+        ["note IPC0938"],
+    ),
+    "a CRD as 1.15 left it, and a release that fails on it": (
+        ("cluster-pool",),
+        lambda live: (live.add(crd_of_node_configs()), agents_of(live, "v1.20.1")),
+        ["error IPC0938"],
     ),
     "masquerading that somebody's node config decides": (
         ("multi-pool pool",),

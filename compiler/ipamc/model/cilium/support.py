@@ -71,6 +71,14 @@ class Capability(enum.Enum):
         "`podSelector` and `namespaceSelector` of a CiliumPodIPPool: pods without annotations that it "
         "selects get its addresses, on every node; a pod that two pools select gets none"
     )
+    REQUIRED_MATCH = (
+        '`ipam.cilium.io/require-pool-match: "true"` of a pod or its namespace: without a pool that selects '
+        "the pod, it gets no address instead of one of the default pool"
+    )
+    DRIFT_METRIC = (
+        "`cilium_drift_checker_config_delta`: by default an agent counts the keys of `cilium-config` that it "
+        "did not start with; runbooks wait for 0"
+    )
     ALLOW_ENDS = (
         "`allowFirstIP` and `allowLastIP` of a CiliumPodIPPool, which cannot change: pods get the first, "
         "and the last address of a block"
@@ -112,6 +120,17 @@ class Capability(enum.Enum):
 _READ = "1.11.1 1.12.19 1.13.18 1.14.19 1.15.19 1.16.19 1.17.8 1.18.5 1.19.7 1.20.2"
 READ_AT = {int(release.split(".")[1]): release for release in _READ.split()}
 """By minor the release whose source was read."""
+
+
+NODE_CONFIG_CRD = "ciliumnodeconfigs.cilium.io"
+UNFIT: Mapping[int, tuple[str, ...]] = {20: ("1.20.0", "1.20.1")}
+"""By minor its releases whose operator does not start where the CRD of CiliumNodeConfigs was made by 1.15 or
+older: they drop `v2alpha1`, which it lists as stored (cilium issue 47774; PR 48087 brings it back)."""
+
+
+BGP_PEERS = {11: "cilium bgp peers", 15: "cilium-dbg bgp peers", 20: "cilium-dbg shell bgp/peers"}
+"""By the first minor the command in an agent's pod that lists its BGP sessions; 1.20 calls the one before
+deprecated (cilium-dbg/cmd/bgp_peer_get.go, pkg/bgp/commands)."""
 
 
 class Basis(enum.StrEnum):
@@ -192,6 +211,8 @@ TABLE = (
     Row(C.REMOVED_RANGES, _MULTI_POOL, since=18, run=_SERVERS[1:], decides="`cilium/ippools.yaml`, IPC0538"),
     Row(C.IMMUTABLE_MASK, _MULTI_POOL, since=20, run=_SERVERS[1:]),
     Row(C.POD_SELECTORS, _MULTI_POOL, since=19, run=_AGENTS, decides="`ippools.yaml`, IPC0562"),
+    Row(C.REQUIRED_MATCH, _MULTI_POOL, since=19),
+    Row(C.DRIFT_METRIC, _ALL, since=20, decides="runbooks"),
     Row(
         C.ALLOW_ENDS,
         _MULTI_POOL,
@@ -261,6 +282,9 @@ SOURCES: Mapping[Capability, str] = {
     C.IMMUTABLE_MASK: "client/crds/v2alpha1/ciliumpodippools.yaml; pool_allocator.go (as above)",
     C.POD_SELECTORS: "PR #41688; client/crds/v2alpha1/ciliumpodippools.yaml; GetIPPoolForPod in "
     "pkg/ipam/metadata/manager.go",
+    C.REQUIRED_MATCH: "pkg/ipam/metadata/manager.go; pkg/annotation/k8s.go",
+    C.DRIFT_METRIC: "pkg/driftchecker; configDriftDetection in the chart; before PR #45374 an agent may "
+    "count too much at its start",
     C.ALLOW_ENDS: "client/crds/v2alpha1/ciliumpodippools.yaml; addrsInPrefix in pool_allocator.go; "
     "cidrRangeOpts in pkg/ipam/pool.go",
     C.EGRESS_INTERFACES: "PR #42531; newManager and allEgressMasqueradeCmds in "

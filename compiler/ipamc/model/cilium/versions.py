@@ -8,7 +8,7 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from ipamc.model.cidr import BITS, Block, usable
-from ipamc.model.cilium.support import FIRST, LAST, TABLE, Basis, Capability
+from ipamc.model.cilium.support import BGP_PEERS, FIRST, LAST, TABLE, Basis, Capability
 from ipamc.model.cluster import Cluster, Mode, Pool, Version
 from ipamc.model.lock import Line
 from ipamc.model.node import Node
@@ -72,6 +72,11 @@ def text(version: Version) -> str:
 def node_config_api(version: Version) -> str:
     """Return the apiVersion in which that minor stores CiliumNodeConfigs."""
     return "cilium.io/v2" if can(version, Capability.NODE_CONFIG_V2) else "cilium.io/v2alpha1"
+
+
+def bgp_peers(version: Version) -> str:
+    """Return the command that lists the BGP sessions of an agent of that minor."""
+    return max((minor, words) for minor, words in BGP_PEERS.items() if (1, minor) <= version)[1]
 
 
 _POD_CIDR, _POD_CIDR_ALIAS = "network.cilium.io/ipv{}-pod-cidr", "io.cilium.network.ipv{}-pod-cidr"

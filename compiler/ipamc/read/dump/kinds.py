@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from ipamc.model import bgp, dump
 from ipamc.model.cidr import Address, Block, CidrError, Odd, no_cidrs, parse_address, read_blocks
 from ipamc.model.cilium.flags import parse_size
-from ipamc.model.diagnostics import At, Diagnostic, Span
+from ipamc.model.cilium.support import NODE_CONFIG_CRD
+from ipamc.model.diagnostics import At, Diagnostic, Span, note
 from ipamc.model.node import CiliumNode, Node
 from ipamc.read import rules
 from ipamc.read.dump import shapes
@@ -138,6 +139,11 @@ def read_pool(raw: shapes.Pool, item: DumpItem, reader: Reader) -> dump.SeenPool
     sizes = {family: parse_size(str(part.mask_size), family) for family, part in families.items()}
     if odd := [f"maskSize {part.mask_size} in IPv{key}" for key, part in families.items() if not sizes[key]]:
         reader.found.append(rules.unreadable(reader.at(item), f"CiliumPodIPPool {raw.metadata.name}", odd))
+    entries = [entry for part in families.values() for entry in part.pool or ()]
+    if kept := [str(entry.get("cidr")) for entry in entries if entry.get("reservedRanges")]:
+        odd = [f"reservedRanges in {', '.join(kept)}, which ipamc does not know (cilium/cilium#46880)"]
+        whose, way_out = f"CiliumPodIPPool {raw.metadata.name}", "add them to reserved of the pool"
+        reader.found.append(rules.unreadable(reader.at(item), whose, odd, way_out, make=note))
     return dump.SeenPool(
         **reader.origin(raw, item),
         labels=reader.labels(raw.metadata.labels),
@@ -287,10 +293,12 @@ OTHERS = frozenset(
         ("apps", "Deployment"),
         ("", "ConfigMap"),
         ("", "Namespace"),
+        ("apiextensions.k8s.io", "CustomResourceDefinition"),
         ("networking.k8s.io", "ServiceCIDR"),
         ("networking.k8s.io", "ClusterCIDR"),
         ("networking.x-k8s.io", "ClusterCIDR"),
         ("cilium.io", "CiliumLoadBalancerIPPool"),
+        ("cilium.io", "CiliumResourceIPPool"),
         *(("cilium.io", kind) for kind in bgp.KINDS),
         *((group, kind) for group in _CALICO for kind in ("IPPool", "IPReservation")),
         *((group, kind) for group in _CALICO for kind in ("BGPPeer", "BGPConfiguration")),
@@ -299,9 +307,10 @@ OTHERS = frozenset(
 )
 """Kinds whose objects are kept unchanged; for the kinds in NAMED only the objects in NAMES."""
 
-NAMED = frozenset({"ConfigMap", "DaemonSet", "Deployment"})
+NAMED = frozenset({"ConfigMap", "CustomResourceDefinition", "DaemonSet", "Deployment"})
 NAMES = frozenset(
     {"cilium-config", "kubeadm-config", "calico-config", "canal-config", "cilium", "cilium-operator"}
+    | {NODE_CONFIG_CRD}
 )
 """The objects of kinds in NAMED that are kept."""
 

@@ -62,6 +62,7 @@ class Node(nodes.RawNode):
 class _PoolFamily(Foreign):
     cidrs: list[str] | None = None
     mask_size: int | None = None
+    pool: list[dict[str, Any]] | None = None  # from `v2` on (cilium/cilium#46880)
 
 
 class PoolSpec(Foreign):

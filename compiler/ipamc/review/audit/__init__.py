@@ -194,6 +194,7 @@ CHECKS: tuple[Check, ...] = (
     blocks.unread_pod_cidrs,
     programs.controller_allocates,
     programs.older_cilium,
+    programs.stored_versions,
     routes.routes,
 )
 """The rules in order: each cause comes before its consequences."""
@@ -220,6 +221,7 @@ ALONE: Mapping[str, tuple[Check, ...]] = {
         nodes.endpoint_differs,
         blocks.without_pod,
         programs.operator_errors,
+        programs.stored_versions,
         blocks.unread_pod_cidrs,
     ),
 }

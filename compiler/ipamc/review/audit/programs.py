@@ -5,6 +5,7 @@ They also check keys of cilium-config that ipamc does not render, if an IPAM mod
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -12,7 +13,7 @@ from ipamc.check.evidence import pod_cidrs_count
 from ipamc.model.cidr import read_blocks
 from ipamc.model.cilium.flags import is_true, same_value
 from ipamc.model.cilium.operator_list import AGENT, KUBEADM
-from ipamc.model.cilium.support import Capability
+from ipamc.model.cilium.support import NODE_CONFIG_CRD, UNFIT, Capability
 from ipamc.model.cilium.versions import can, since, usable_addresses
 from ipamc.model.cilium.versions import text as version_text
 from ipamc.model.cluster import Mode, Version
@@ -22,7 +23,15 @@ from ipamc.model.limits import MOST_PLACES
 from ipamc.model.lock import State
 from ipamc.model.node import CiliumNode
 from ipamc.model.wording import shown as quoted
-from ipamc.read.dump.programs import ALLOCATE, CONTROLLER, controller_flags, offering_of, programs_of
+from ipamc.read.dump.programs import (
+    ALLOCATE,
+    CONTROLLER,
+    controller_flags,
+    list_at,
+    offering_of,
+    programs_of,
+)
+from ipamc.read.syntax.document import member
 from ipamc.review.audit.context import POD, Context, Result, Suppressed
 from ipamc.review.live.cilium import IPAM_ARGUMENT, UNKNOWN, Run, differences, judge
 from ipamc.review.live.objects import POOL, cilium_nodes, name_of, node_of
@@ -141,6 +150,27 @@ def older_cilium(context: Context, _: Suppressed) -> Iterator[Result]:
         also = [Related(context.cluster.field("spec", "cilium", "version"), "compiled for this one")]
         way_out = f'write version: "{version_text(version)}" until all are upgraded, and compile'
         yield Result(error("IPC0932", first.at, text, also=also, help=way_out))
+
+
+def stored_versions(context: Context, _: Suppressed) -> Iterator[Result]:
+    """IPC0938: the CRD of CiliumNodeConfigs lists no version that it does not store any more."""
+    crd = context.dump.other("CustomResourceDefinition", NODE_CONFIG_CRD)
+    versions = list_at(crd and crd.value, "spec", "versions")
+    stored = next((member(each, "name") for each in versions if member(each, "storage") is True), None)
+    former = [each for each in list_at(crd and crd.value, "status", "storedVersions") if each != stored]
+    if crd is None or stored is None or not former:
+        return
+    minor, releases = next(iter(UNFIT.items()))
+    images = [program.image for program in programs_of(context.dump)]
+    runs = any(f":v{release}" in image for image in images for release in releases)
+    effect = "it has to go before a Cilium that no longer serves it"
+    if runs or context.cluster.cilium < (1, minor):
+        effect = f"an operator of {' or '.join(releases)} does not start with it"
+    text = f"CRD {NODE_CONFIG_CRD} lists {former[0]} as stored beside {stored}: {effect}"
+    patch = json.dumps({"status": {"storedVersions": [stored]}}, separators=(",", ":"))
+    command = f"kubectl patch crd {NODE_CONFIG_CRD} --subresource=status --type=merge -p '{patch}'"
+    make = error if runs else note  # a warning would stop runbooks, whose audits find 0 problems
+    yield Result(make("IPC0938", crd.at, text, help=f"replace all CiliumNodeConfigs, then {command}"))
 
 
 def operator_errors(context: Context, _: Suppressed) -> Iterator[Result]:

@@ -19,6 +19,7 @@ from ipamc.check.evidence import cidr_texts
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import aggregated, blocks_over, covers, index_around, outermost
 from ipamc.model.cidr import BITS, Block, address_text
+from ipamc.model.cilium.versions import bgp_peers
 from ipamc.model.diagnostics import Related, Span, and_others, count, error, names, note, warning
 from ipamc.model.dump import Route, Table
 from ipamc.model.limits import MOST_PLACES
@@ -317,9 +318,8 @@ def held_missing(tables: _Tables) -> Iterator[Result]:
             for each, _ in some[:MOST_PLACES]:
                 also.append(context.related(each.node, f"{each.node} has {each.block}"))
                 also += context.line_of(each.node, each.block.family)
-            command = (
-                f"see whether its session is up: cilium-dbg bgp peers, in the agent's pod of {shown.node}"
-            )
+            peers = bgp_peers(context.cluster.cilium)
+            command = f"see whether its session is up: {peers}, in the agent's pod of {shown.node}"
             router = "if this router need not know it, leave its table out"
             at = table.at(caught) if caught else Span(table.path)
             yield Result(make("IPC0955", at, f"{what}{more}", also=also, help=f"{command}; {router}"))

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from ipamc.model.admission import POLICIES
 from ipamc.model.cilium.operator_list import AGENT, CONFIG, KUBEADM, OPERATOR
+from ipamc.model.cilium.support import NODE_CONFIG_CRD
 from ipamc.review.live.objects import CILIUM_NODE, NODE, NODE_CONFIG, POOL, PROBED, Object, node_of, probed
 
 CILIUM = "cilium.io"
@@ -100,6 +101,8 @@ def dumped(job: str, namespace: str) -> Iterator[Listed]:
         yield Listed(group="", resource="pods")
         yield Listed(group="", resource="configmaps", namespace="kube-system", name=KUBEADM)
         yield Listed(group="apps", resource="deployments", namespace=namespace, name=OPERATOR)
+        crds = "customresourcedefinitions"
+        yield Listed(group="apiextensions.k8s.io", resource=crds, name=NODE_CONFIG_CRD, optional=True)
         for resource in POLICIES.values():
             yield Listed(group=ADMISSION, resource=resource, optional=True)
 

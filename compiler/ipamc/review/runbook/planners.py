@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ipamc.lock.file_rules import keeps_blocks
 from ipamc.model.cidr import Block
-from ipamc.model.cilium.support import LAST, READ_AT, TABLE, Row
+from ipamc.model.cilium.support import LAST, READ_AT, TABLE, UNFIT, Row
 from ipamc.model.cluster import Cluster, Dialect, Mode, Pool, Version
 from ipamc.model.dump import Dump
 from ipamc.model.follows import following
@@ -196,7 +196,7 @@ def upgrade(site: Site, to: Version) -> Runbook:
         notes = [f"from now on: {row.capability.value}" for row in gained]
         notes += [f"no longer: {row.capability.value}" for row in lost]
         minors.append((minor, replaced, "; ".join(notes), READ_AT[minor]))
-    return site.runbook("upgrade", {"start": start, "end": end, "minors": minors})
+    return site.runbook("upgrade", {"start": start, "end": end, "minors": minors, "unfit": UNFIT})
 
 
 def rows(cluster: Cluster, minor: int) -> tuple[list[Row], list[Row]]:

@@ -13,8 +13,8 @@ from itertools import chain
 
 from msgspec import Struct
 
-from ipamc.model.cilium.support import READ_AT
-from ipamc.model.cilium.versions import pod_cidr_annotation
+from ipamc.model.cilium.support import READ_AT, Capability
+from ipamc.model.cilium.versions import can, pod_cidr_annotation
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.limits import NODES_IN_CHECK
 from ipamc.model.lock import Line
@@ -71,6 +71,10 @@ class Site(Struct, frozen=True, dict=True):
     def release(self) -> str:
         """The patch level of the cluster's minor whose source ipamc is based on."""
         return READ_AT[self.cluster.cilium[1]]
+
+    def counts_drift(self, minor: int = 0) -> bool:
+        """Return whether agents of a minor, by default the cluster's, count flags that they lack."""
+        return can((1, minor) if minor else self.cluster.cilium, Capability.DRIFT_METRIC)
 
     @property
     def renders_nodes(self) -> bool:
