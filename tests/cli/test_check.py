@@ -189,6 +189,14 @@ def test_what_is_missing_stops_no_check(cluster: str, tmp_path: Path) -> None:
         found(tmp_path / f"{kind}.json", [each for each in objects if each["kind"] != kind])
 
 
+@pytest.mark.parametrize("world", WORLDS)
+def test_nodes_alone_do_not_show_the_mode(world: str, tmp_path: Path) -> None:
+    """Without podCIDRs the blocks may be in CiliumNodes, which the dump lacks."""
+    nodes = [each for each in living(world).objects.values() if each["kind"] == "Node"]
+    alone = [each | {"spec": {}} for each in nodes]
+    assert found(tmp_path / "dump.json", alone)[0] == []
+
+
 @pytest.mark.parametrize("name", ["nothing", *HARMLESS])
 def test_no_false_alarm(name: str, tmp_path: Path) -> None:
     """In these worlds the nodes fill their pool; in one the operator's list has not the blocks of ipamc."""

@@ -265,8 +265,14 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def knows_blocks(self) -> bool:
         """Whether the dump has the kind that shows blocks: then a node without an object has none."""
-        annotated = self.cluster.patch_nodes == "annotations"
-        return CILIUM_NODE in self.dump.kinds or (self.shows_nodes and not annotated)
+        of_nodes = self.shows_nodes and self.cluster.patch_nodes != "annotations"
+        return CILIUM_NODE in self.dump.kinds or (of_nodes and not self.mode_unknown)
+
+    @property
+    def mode_unknown(self) -> bool:
+        """Whether nothing in a dump without a cluster of git shows the mode: blocks may be in CiliumNodes."""
+        shown = self.config is not None or CILIUM_NODE in self.dump.kinds
+        return self.alone and not shown and not any(node.pod_cidrs for node in self.dump.nodes)
 
     @property
     def has_policies(self) -> bool:

@@ -133,7 +133,7 @@ def _missing(context: Context, name: str) -> list[int]:
     seen = context.dump.cilium_nodes_by_name.get(name)
     there = _families(context, name)
     wanted = [family for family in context.cluster.families if family not in there]
-    if not wanted or context.is_skipped(name):
+    if not wanted or context.is_skipped(name) or context.mode_unknown:
         return []
     if mode is Mode.KUBERNETES:
         given = pod_cidr_annotations(node)
