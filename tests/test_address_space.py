@@ -159,7 +159,7 @@ def test_outside_of_clusters_a_member_is_what_has_a_lock(
     for name in ("blue", "red"):
         start(name, "10.1.0.0/24", parent="sites")
     assert main(["init", "--space", "sites/fabric"]) == 1
-    assert "no cluster beside sites/fabric names address space fabric" in capsys.readouterr().err
+    assert "no cluster beside sites/fabric belongs to address space fabric" in capsys.readouterr().err
     assert main(["compile", "sites/blue"]) == 0
     assert main(["init", "--space", "sites/fabric"]) == 0
     assert refused("compile sites/red", capsys) == {"red": {"IPC0701 ippools.yaml"}}

@@ -421,7 +421,7 @@ def test_a_space_is_told_of_in_ranges(run: Run, tmp_path: Path) -> None:
             "a/pods cannot be renamed to z: it is still asked for by a cluster",
         ),
         ("why a/podz", "did you mean 'a/pods'?"),
-        ("why a/pods --at HEAD", "is told of the files on the disk alone: omit --at"),
+        ("why a/pods --at HEAD", "reads only the files on the disk: omit --at"),
         ("which a/pods", "  range    a/pods\n"),
         ("which 10.0.40.0", "10.0.40.0/32  free\n  cluster  a\n"),
         ("show fabric", "fabric: 2 clusters with 2 ranges"),

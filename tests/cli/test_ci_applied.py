@@ -119,14 +119,14 @@ def test_a_job_that_is_run_again_later_moves_nothing_back(repository: Repository
     before = refs(repository)
     repository.run("git", "checkout", "-q", "HEAD^")
     receipt(repository)
-    assert "which is newer" in applied(repository)
+    assert "a newer commit" in applied(repository)
     assert refs(repository) == before
 
 
 def test_a_commit_of_another_run_counts_for_nothing(repository: Repository) -> None:
     receipt(repository)
     commit(repository)
-    assert "not applied completely: 1 part missing: ciliumnodes/000" in applied(repository)
+    assert "not completely applied: 1 part missing: ciliumnodes/000" in applied(repository)
     assert not refs(repository)
 
 
@@ -136,7 +136,7 @@ def test_a_skipped_cluster_is_not_claimed(repository: Repository) -> None:
     repository.run("git", "branch", "-f", "trunk")
     repository.run("git", "checkout", "-q", "HEAD^")
     receipt(repository)
-    assert "skipped, because trunk has a newer state" in applied(repository, "--trunk", "trunk")
+    assert "skipped: trunk is newer" in applied(repository, "--trunk", "trunk")
     assert not refs(repository)
 
 
@@ -204,7 +204,7 @@ def test_where_the_token_may_not_push_a_line_says_so(repository: Repository) -> 
     hook(repository, "GitLab: You are not allowed to push code to this project.")
     said = applied(repository)
     assert "skipped: nothing is pushed" in said
-    assert "an audit works without these refs" in said
+    assert "audits work without these refs" in said
 
 
 def test_without_a_token_a_line_says_so(repository: Repository) -> None:

@@ -158,7 +158,7 @@ def cluster(made: Cluster) -> Cluster:
 
 def test_everything_is_sent_and_each_kind_is_listed_once_before(cluster: Cluster) -> None:
     said = cluster.apply()
-    assert "red: no cilium-config in kube-system: Cilium is not installed yet" in said
+    assert "red: no ConfigMap cilium-config in kube-system: Cilium is not installed yet" in said
     assert "red/ciliumnodes/000: 3 objects applied" in said
     assert cluster.sent() == ["cilium-config", "n1", "n2", "n3"]
     assert not [call for call in cluster.calls("get") if call.startswith(("get nodes", "get pods"))]
@@ -180,7 +180,7 @@ def test_the_context_is_that_of_the_cluster_or_of_the_option(cluster: Cluster) -
     assert (cluster.state / "context").read_text() == "admin@red\n"
     assert context("--context", "other") == "other"
     said = cluster.repository.run("ipamc", "apply", "red", "blue", "--context", "other", code=64)
-    assert "--context is of one cluster" in said
+    assert "--context is for one cluster" in said
     path.write_text(path.read_text().replace("admin@red", "'--kubeconfig=x'"))
     assert "IPC0" in cluster.apply(code=1)
 
@@ -259,7 +259,7 @@ def test_many_nodes_that_change_cost_one_list_of_pods(cluster: Cluster) -> None:
 def test_a_repair_sends_only_what_is_missing_or_differs(cluster: Cluster) -> None:
     cluster.flags("--ipam=kubernetes")
     one, _, three = cluster.rendered()
-    assert "nothing to repair, 4 objects as rendered" in cluster.apply("--repair")
+    assert "nothing to repair: 4 objects as rendered" in cluster.apply("--repair")
     assert cluster.sent() == []
     cluster.has["ciliumnodes.cilium.io"] = [one, {**three, "spec": {"ipam": {}}}]
     said = cluster.apply("--repair", code=1)  # the fake forgets what is sent
@@ -268,14 +268,14 @@ def test_a_repair_sends_only_what_is_missing_or_differs(cluster: Cluster) -> Non
     assert cluster.sent() == ["n2", "n3"]
     cluster.has["nodes"] = cluster.has["nodes"][:1]
     cluster.has["ciliumnodes.cilium.io"] = [one, three]
-    assert "CiliumNode n2: its Node is not in the cluster" in cluster.apply("--repair")
+    assert "CiliumNode n2: the cluster has no such Node" in cluster.apply("--repair")
     assert cluster.sent() == []
 
 
 def test_errors_of_the_operator(cluster: Cluster) -> None:
     node, *_ = cluster.rendered()
     node["status"] = {"ipam": {"operator-status": {"error": "of\nlast year"}}}
-    assert "CiliumNode n1: was there before" in cluster.apply()
+    assert "CiliumNode n1: an earlier error" in cluster.apply()
     del node["spec"]["ipam"]["podCIDRs"]  # this run gives it its block
     assert "error: red: the operator reports errors for 1 node: n1" in cluster.apply(code=1)
 
@@ -299,7 +299,9 @@ def test_what_left_the_tree_goes_in_order_by_consent(cluster: Cluster) -> None:
         "ciliumpodippools.cilium.io free",
     ]
     del nodes[:3]
-    assert "may be another cluster's: nothing is deleted" in cluster.apply("--prune", code=1)
+    assert "nothing is deleted, because they may belong to another cluster" in cluster.apply(
+        "--prune", code=1
+    )
     assert not cluster.calls("delete")
 
 
@@ -349,7 +351,7 @@ def test_a_planned_node_of_an_older_operator_gets_its_block_when_its_agent_waits
     assert "note[IPC0568]" in said
     assert not list((file.parent / "rendered").glob("ciliumnodes*"))
     cluster.has["nodes"] = []
-    assert "red: 2 planned nodes without an agent: p1, p2; run this again" in cluster.apply()
+    assert "red: 2 planned nodes without an agent: p1, p2; to give them their blocks" in cluster.apply()
     assert cluster.sent() == ["cilium-config"]
     waits = cilium_node("p1")
     waits["metadata"]["ownerReferences"] = [{"kind": "Node", "name": "p1"}]
@@ -420,7 +422,7 @@ def test_policies_come_first_and_name_the_commit_and_an_answer_shows_it(cluster:
 
 def test_a_repair_writes_policies_that_differ_in_more_than_the_commit(cluster: Cluster) -> None:
     names = with_policies(cluster)
-    assert "nothing to repair, 8 objects as rendered" in cluster.apply("--repair")
+    assert "nothing to repair: 8 objects as rendered" in cluster.apply("--repair")
     assert cluster.sent() == []
     bindings = cluster.has["validatingadmissionpolicybindings.admissionregistration.k8s.io"]
     bindings[0]["spec"]["validationActions"] = ["Audit"]

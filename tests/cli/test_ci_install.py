@@ -209,7 +209,7 @@ def test_an_image_with_another_ipamc_fails_with_one_line(repository: Repository,
     repository.run(*bash(script), **variables, IPAMC_VERSION=__version__)
     assert (tmp_path / "env").read_text() == "IPAMC_TEMP=/t\n"
     said = repository.run(*bash(script), **variables, IPAMC_VERSION="9.9", code=1)
-    assert said.startswith(f"error: the image has ipamc {__version__}, and the workflow is of ipamc 9.9")
+    assert said.startswith(f"error: the image has ipamc {__version__}, but ipamc 9.9 wrote the workflow")
 
 
 REFUSED = {
@@ -217,15 +217,15 @@ REFUSED = {
     ("--git", SOURCE, "--image", IMAGE): "--git and --image are different ways",
     ("--git", SOURCE, "--sha256", HASH): "omit --sha256",
     ("--image", IMAGE, "--index", "https://example.org/simple"): "omit --index",
-    ("--git", "https://git.example.org/ipamc.git@main"): "a branch or a tag can be moved",
+    ("--git", "https://git.example.org/ipamc.git@main"): "a branch or a tag can move",
     ("--git", f"https://user:pass@git.example.org/ipamc.git@{COMMIT}"): "without a password",
-    ("--image", "registry.example.org/ipamc:1.0"): "a tag can be moved: give NAME@sha256:DIGEST",
-    ("--index", "https://user:pass@example.org/simple"): "a password would be in git",
+    ("--image", "registry.example.org/ipamc:1.0"): "a tag can move: give NAME@sha256:DIGEST",
+    ("--index", "https://user:pass@example.org/simple"): "a password in the URL gets into git",
     ("--index", "example.org/simple"): "is not the URL of an index",
     ("--wheel", "ci/other-1.0-py3-none-any.whl"): f"is not {WHEEL}",
-    ("--wheel", f"/srv/{WHEEL}"): "copy the wheel below its top",
-    ("--wheel", f"nowhere/{WHEEL}"): "there is no such file",
-    ("--wheel", f"ci/{WHEEL}", "--sha256", HASH): "and --sha256 gives another one",
+    ("--wheel", f"/srv/{WHEEL}"): "copy the wheel into it",
+    ("--wheel", f"nowhere/{WHEEL}"): "no such file",
+    ("--wheel", f"ci/{WHEEL}", "--sha256", HASH): "which does not match --sha256",
     ("--wheel", f"dist/{WHEEL}"): "git ignores this file",
 }
 

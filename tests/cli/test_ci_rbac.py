@@ -109,9 +109,9 @@ def test_a_subject_gets_the_roles_and_no_account_is_made() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["zones", "bgp"], "each cluster has roles of its own"),
-        (["zones", "--subject", "Robot:a"], "'Robot:a' is none of User:NAME"),
-        (["zones", "--subject", "ServiceAccount:a"], "is none of User:NAME"),
+        (["zones", "bgp"], "each cluster has its own roles"),
+        (["zones", "--subject", "Robot:a"], "'Robot:a' is not one of User:NAME"),
+        (["zones", "--subject", "ServiceAccount:a"], "is not one of User:NAME"),
         (["nowhere"], "there is no cluster 'nowhere'"),
     ],
 )

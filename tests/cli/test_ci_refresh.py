@@ -222,7 +222,7 @@ def site(
 
 def test_a_node_that_joined_is_a_request_that_merges_by_itself(site: Site) -> None:
     said = site.refresh("n1", "n2")
-    assert "only adds nodes or uids; it merges by itself, once its checks pass" in said
+    assert "only adds nodes or uids; it merges by itself after its checks pass" in said
     assert site.request["auto_merge"] == {"commit": site.branch}
     assert site.request["labels"] == ["ipamc/only-adds"]
     assert "This only adds nodes or uids: it merges by itself" in site.body()
@@ -251,7 +251,7 @@ def test_a_request_that_somebody_closed_is_not_opened_again_for_the_same(site: S
     _, request = site.handler.open.popitem()
     head = {**request["head"], "sha": site.branch}
     site.handler.closed.append({**request, "head": head, "sha": site.branch})
-    assert "red: its request was closed by somebody" in site.refresh("n1", "n2")
+    assert "red: no request: the last one was closed" in site.refresh("n1", "n2")
     assert not site.handler.open
     site.refresh("n1", "n2", "n3")
     assert site.request["auto_merge"]
@@ -282,10 +282,10 @@ def test_a_node_that_left_is_for_a_person(site: Site) -> None:
     assert site.request["auto_merge"]
     # It was to merge by itself; that is stopped before the branch has something else
     said = site.refresh("n1", "n3")
-    assert "is for a person to decide: 1 node left: n2" in said
+    assert "needs your decision: 1 node left: n2" in said
     assert site.request["auto_merge"] is None
     assert site.request["labels"] == []
-    assert "**A person decides**" in site.body()
+    assert "**Needs your decision**" in site.body()
     stopped = [path for _, path in site.handler.asked if "graphql" in path or "cancel" in path]
     assert stopped
 
@@ -308,7 +308,7 @@ def test_where_it_may_not_merge_by_itself_the_request_says_so(site: Site) -> Non
     said = site.refresh("n1", "n2")
     assert "cannot merge by itself: " in said
     assert site.request["labels"] == ["ipamc/only-adds"]
-    assert "It cannot merge by itself here: <code>" in site.body()
+    assert "It cannot merge by itself: <code>" in site.body()
     assert "@all" not in site.body()
     assert "<b>" not in site.body()
     # And once it may, it does
@@ -367,7 +367,7 @@ def test_a_job_that_is_run_again_later_requests_nothing(site: Site) -> None:
     run("git", "commit", "-q", "-m", "newer")
     run("git", "push", "-q", "origin", "HEAD:main")
     run("git", "reset", "-q", "--hard", "HEAD^")
-    assert "red: skipped, because main has a newer state" in site.refresh("n1", "n2")
+    assert "red: skipped: main is newer" in site.refresh("n1", "n2")
     assert not site.handler.asked
 
 
@@ -375,7 +375,7 @@ def test_a_cluster_whose_inventory_is_elsewhere_is_skipped(site: Site) -> None:
     run = site.repository.run
     run("git", "mv", "clusters/red/nodes.yaml", "clusters/red/terraform.yaml")
     run("git", "commit", "-q", "-m", "elsewhere")
-    assert "red: skipped, because it has no nodes.yaml" in site.refresh("n1", "n2")
+    assert "red: skipped: it has no nodes.yaml" in site.refresh("n1", "n2")
     assert not site.handler.asked
 
 

@@ -98,7 +98,7 @@ def test_a_label_that_could_be_something_else_is_refused(
     repository: Repository, forge: str, option: str, text: str
 ) -> None:
     said = repository.run("ipamc", "ci", forge, option, text, code=64)
-    assert "is not like self-hosted,linux or prod-*=self-hosted,prod" in " ".join(said.split())
+    assert "does not have the form self-hosted,linux or prod-*=self-hosted,prod" in " ".join(said.split())
 
 
 def test_what_a_user_adds_is_included_and_survives(repository: Repository) -> None:

@@ -121,7 +121,7 @@ def test_one_issue_is_opened_replaced_and_closed(
     assert len(there.issues) == 2
     assert "n8" in issue[text]
     assert "n7" not in issue[text]
-    assert "red: issue 2 is closed" in audited(repository, tmp_path, **variables_)
+    assert "red: issue 2 closed" in audited(repository, tmp_path, **variables_)
     assert issue["closed"]
     assert not there.issues[0]["closed"]
 
@@ -140,7 +140,7 @@ def test_an_audit_that_cannot_be_made_is_told_and_fails(
     url, there = forge
     command = ("ipamc", "ci", "audit", "red", str(tmp_path / "nowhere.json"), "--remote")
     repository.run(*command, str(tmp_path / "origin.git"), code=1, **variables("github", url))
-    assert "The audit could not be made" in there.issues[0]["body"]
+    assert "The audit failed" in there.issues[0]["body"]
 
 
 def test_what_is_wrong_is_only_text_in_the_issue(
@@ -226,7 +226,7 @@ def test_unattended_repairs_leave_alone_what_was_not_applied_yet(
     command = ("ipamc", "ci", "matrix", "--output", "names", "--stage", "repair", "--unattended", origin)
     said = repository.run(*command)
     assert "0 jobs" in said
-    assert "red: not repaired unattended, because it is not in git as it was applied last" in said
+    assert "red: not repaired unattended: git has changes after the last apply" in said
     for name in ("blue", "red"):
         repository.run("git", "push", "-q", "origin", f"HEAD:refs/ipamc/applied/{name}")
     assert repository.run(*command).splitlines()[-2:] == ["blue", "red"]

@@ -116,9 +116,9 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["compile", ""], "there is no cluster"),
         (["explain", "IPC9999"], "there is no code 'IPC9999'"),
         (["explain", "IPC0170"], "did you mean"),
-        (["schema", "Poool"], "there is no schema of 'Poool'"),
+        (["schema", "Poool"], "no schema of 'Poool'"),
         (["completion", "tcsh"], "tcsh"),
-        (["init", "Not_A_Name"], "cannot be the name of a cluster"),
+        (["init", "Not_A_Name"], "cannot name a cluster"),
     ],
 )
 def test_usage_errors_exit_64(

@@ -194,12 +194,12 @@ def test_github_commands_stand_beside_what_people_read(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--report", "xml=a"], "'xml=a' is not FORMAT=FILE; formats are full, concise, json"),
+        (["--report", "xml=a"], "'xml=a' is not FORMAT=FILE; the formats are full, concise, json"),
         (["--report", "json"], "'json' is not FORMAT=FILE"),
         (["--report", "json="], "'json=' is not FORMAT=FILE"),
         (["--report", "json=a", "--report", "sarif=a"], "two reports name the same file"),
         (["--report", "json=a", "--report", "sarif=./a"], "two reports name the same file"),
-        (["--report", "json=-"], "- is no file here; a file of that name is ./-"),
+        (["--report", "json=-"], "- is not a file here: write ./- for a file with this name"),
         (["--report", "json=clusters"], "'clusters' is not a regular file"),
         (["--report", "json=/dev/stdout"], "'/dev/stdout' is not a regular file"),
         (["--report", "json=link"], "'link' is not a regular file"),

@@ -27,7 +27,7 @@ def explained(capsys: pytest.CaptureFixture[str], word: str, code: int = 0) -> s
 
 def test_a_concept(capsys: pytest.CaptureFixture[str]) -> None:
     found = explained(capsys, "quarantine")
-    assert found.startswith("quarantine\n\nA block whose node left, or moved away, is quarantined")
+    assert found.startswith("quarantine\n\nThe block of a node that left or moved is quarantined")
     assert "\n  ipamc lock CLUSTER --release NODE\n" in found
     assert "\nCodes: IPC0418, IPC0419" in found
     for other in ("Quarantined", "leaver"):
@@ -64,9 +64,9 @@ def test_several_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_verb_and_an_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "ipamc plan: Show what changes" in explained(capsys, "plan")
+    assert "ipamc plan: Show what a compile changes" in explained(capsys, "plan")
     assert "ipamc ci matrix --help" in explained(capsys, "ci matrix")
-    assert "64: the command line cannot be read" in explained(capsys, "64")
+    assert "64: wrong usage" in explained(capsys, "64")
     assert explained(capsys, "exit codes") == explained(capsys, "exit-code")
 
 

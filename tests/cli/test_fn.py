@@ -178,7 +178,7 @@ def test_nothing_is_given_out_that_no_file_keeps(run: Any, kept: list[Object]) -
     ran = run(resource_list(CLUSTER, POOL, NODES, *kept, functionConfig=WRITES))
     assert ran.code == 1
     assert ran.out == ""
-    assert "lock: write needs files" in ran.err
+    assert "lock: write needs the files of kpt" in ran.err
 
 
 def test_without_nodes_and_without_a_lock_there_is_nothing_to_keep(run: Any) -> None:

@@ -349,7 +349,7 @@ def test_two_nodes_with_one_block_are_a_decision(home: Home) -> None:
     objects = [*OBJECTS[:3], dumps.cilium_node("n2", "10.0.3.0/24"), *OBJECTS[4:]]
     home.dump("dump.json", *objects)
     said = home.run("import", "lab", "dump.json", code=1)
-    assert "next: decide what is refused" in said
+    assert "next: fix the errors" in said
     assert "clusters/lab/ciliumnodes.yaml:5" in said
     assert "clusters/lab/ciliumnodes.yaml:6" in said
     assert not (home.folder / "clusters" / "lab" / "ipam.lock").exists()
@@ -368,7 +368,7 @@ def test_a_refresh_writes_the_inventory_alone(home: Home) -> None:
     assert said == (
         "clusters/lab/ciliumnodes.yaml: written\nclusters/lab/nodes.yaml: written\n"
         "lab: 1 node joined (n3), 0 nodes left, 0 nodes changed\n"
-        "next: ipamc compile lab, then read what it does: ipamc plan lab\n"
+        "next: ipamc compile lab; to see its changes first: ipamc plan lab\n"
     )
     assert home.file("ipam.lock") == lock
     assert "1 block added (1 adopted)" in home.run("compile", "lab")
@@ -446,7 +446,7 @@ def test_a_dump_that_is_older_than_the_inventory_of_a_rack(home: Home, planned: 
 
 def test_mistakes_of_the_command_line(home: Home) -> None:
     assert "there is no file nothing.json" in home.run("import", "lab", "nothing.json", code=1).lower()
-    assert "cannot be the name of a cluster" in home.run("import", "Lab_2", "dump.json", code=64)
+    assert "cannot name a cluster" in home.run("import", "Lab_2", "dump.json", code=64)
     assert "there is no cluster 'lab'" in home.run("import", "lab", "--refresh", "dump.json", code=64)
     assert "is not a minor such as 1.18" in home.run(
         "import", "lab", "dump.json", "--cilium-version", "x", code=64

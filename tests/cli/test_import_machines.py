@@ -115,8 +115,8 @@ def test_machines_are_planned_with_the_labels_that_their_nodes_get(
     ]
     assert said.splitlines() == [
         "clusters/lab/machines.yaml: written",
-        "lab: 2 planned nodes added (md-0-a, md-0-b), 0 there already",
-        "next: ipamc compile lab, then read what it does: ipamc plan lab",
+        "lab: 2 planned nodes added (md-0-a, md-0-b), 0 exist already",
+        "next: ipamc compile lab; to see its changes first: ipamc plan lab",
     ]
     bring(capsys, "--label", "example.com/*", machine("md-0-c", labels=labels))
     assert 'example.com/room: "7"' in lines()[2]
@@ -127,7 +127,7 @@ def test_again_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     bring(capsys, machine("a"))
     before = FILE.read_bytes()
     said = bring(capsys, machine("a", labels={"node.cluster.x-k8s.io/new": "x"}))
-    assert said == "clusters/lab/machines.yaml: unchanged\nlab: 0 planned nodes added, 1 there already\n"
+    assert said == "clusters/lab/machines.yaml: unchanged\nlab: 0 planned nodes added, 1 exist already\n"
     assert FILE.read_bytes() == before
 
 
@@ -147,7 +147,7 @@ def test_a_machine_that_joined_is_no_planned_node(capsys: pytest.CaptureFixture[
     assert "m.json:" in said
     assert "warning[IPC0832]" in said
     assert "node-2" in said
-    assert "lab: 1 planned node added (m-3), 2 there already" in said
+    assert "lab: 1 planned node added (m-3), 2 exist already" in said
 
 
 def test_a_host_is_called_as_its_machine(capsys: pytest.CaptureFixture[str]) -> None:
@@ -263,7 +263,7 @@ def test_what_is_there_stays_byte_by_byte(capsys: pytest.CaptureFixture[str], te
 )
 def test_a_file_that_cannot_get_more_lines_is_named(capsys: pytest.CaptureFixture[str], text: str) -> None:
     FILE.write_text(text)
-    assert "clusters/lab/machines.yaml is no list of nodes" in bring(capsys, machine("a"), code=1)
+    assert "clusters/lab/machines.yaml is not a plain list of nodes" in bring(capsys, machine("a"), code=1)
     assert FILE.read_text() == text
 
 

@@ -110,7 +110,7 @@ def test_a_new_cluster(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_second_import_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     bring(capsys, PLAN)
     before = {path: path.read_bytes() for path in Path("clusters").rglob("*") if path.is_file()}
-    assert bring(capsys, PLAN).endswith("clusters/lab: has the 2 pools of the plan; nothing is written\n")
+    assert bring(capsys, PLAN).endswith("clusters/lab: unchanged, it has the 2 pools of the plan\n")
     assert {path: path.read_bytes() for path in Path("clusters").rglob("*") if path.is_file()} == before
 
 
@@ -134,7 +134,7 @@ cidr;name;blockSize;status;nodeSelector
         "clusters/lab/ippools.yaml:6:10: warning[IPC0878] pool 'rack-a' has the blockSize 26, and 27 is planned\n"
         "4 warnings\n"
         "clusters/lab/ippools-rack-c.yaml: written\n"
-        "next: see what changes: ipamc plan lab; then write a nodeSelector where a pool is not for every node\n"
+        "next: see what changes: ipamc plan lab; then add a nodeSelector to pools that are not for every node\n"
     )
     assert Path("clusters/lab/ippools.yaml").read_text() == POOLS
     assert 'nodeSelector: "has(rack)"' in Path("clusters/lab/ippools-rack-c.yaml").read_text()
@@ -143,7 +143,9 @@ cidr;name;blockSize;status;nodeSelector
 def test_pools_that_a_compile_would_refuse_are_not_written(capsys: pytest.CaptureFixture[str]) -> None:
     bring(capsys, PLAN)
     said = bring(capsys, "prefix,pool,blockSize\n10.2.128.0/17,rack-c,27\n", code=1)
-    assert "nothing is written; the findings quote what clusters/lab/ippools-rack-c.yaml would have" in said
+    assert (
+        "nothing is written; the findings quote the planned text of clusters/lab/ippools-rack-c.yaml" in said
+    )
     assert "error[IPC0207]" in said
     assert not Path("clusters/lab/ippools-rack-c.yaml").exists()
 
@@ -155,7 +157,7 @@ def test_there_and_back(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", "netbox", name]) == 0
     netbox = NetBox()
     netbox.bulk_import(capsys.readouterr().out)
-    assert "nothing is written" in bring(capsys, netbox.export(";"), cluster=name)
+    assert "unchanged, it has the" in bring(capsys, netbox.export(";"), cluster=name)
     bring(capsys, netbox.export(), cluster=f"elsewhere/{name}")
     assert main(["export", "netbox", name]) == 0
     first = capsys.readouterr().out

@@ -47,7 +47,7 @@ def test_output_is_for_data() -> None:
     for words, found in option("--output").items():
         assert found.opts == ["-o", "--output"], words
         assert isinstance(found.type, click.Choice)
-        assert found.help == "What goes to stdout."
+        assert found.help == "The output on stdout."
         assert found.default == (None if found.required else found.type.choices[0])
         assert "table" not in found.type.choices
         first.setdefault(found.type.choices[0], []).append(words)
@@ -76,7 +76,7 @@ def test_format_is_for_findings() -> None:
     for words, each in found.items():
         assert isinstance(each.type, click.Choice)
         assert tuple(each.type.choices) == NAMES, words
-        assert (each.default, each.help) == ("full", "Format of the findings on stderr.")
+        assert (each.default, each.help) == ("full", "The format of the findings on stderr.")
     assert list(found) == list(option("--report"))
     assert "plan" in found
 

@@ -90,8 +90,8 @@ def test_nothing_is_under_way(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr()
     assert said.out == ""
     assert (
-        "nothing is under way that an apply alone cannot do, compared with the lock and the rendered files on the disk; "
-        "--base REV compares with another state, --change has the steps of renumber, mode"
+        "no change is under way that needs more than an apply, compared with the lock and the rendered files on the disk\n"
+        "  --base REV compares with another state; --change prints the steps of a new change: renumber, mode"
     ) in said.err
 
 
@@ -204,11 +204,11 @@ def test_it_writes_nothing(lab: Path, capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--node", "n1"], "are for --change"),
+        (["--node", "n1"], "need --change"),
         (["--change", "mode", "--base", "HEAD"], "omit one"),
         (["--change", "renumber", "--node", "n9"], "n9: no such node"),
-        (["--change", "move"], "'move' is no value of --change: did you mean mode?"),
-        (["--wave-size", "0"], "0 is no value of --wave-size, which is from 1 to 100000"),
+        (["--change", "move"], "'move' is not a value of --change: did you mean mode?"),
+        (["--wave-size", "0"], "0 is not a value of --wave-size: use 1 to 100000"),
     ],
 )
 def test_a_wrong_request_is_a_usage_error(

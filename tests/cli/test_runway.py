@@ -283,8 +283,8 @@ def test_pools_are_chosen(repository: Path, capsys: pytest.CaptureFixture[str]) 
     ("more", "said"),
     [
         (["--what-if", "+1", "--pool", "rack-b"], "--what-if takes no --pool"),
-        (["--node", "a001"], "--node is no option of ipamc forecast"),
-        (["--output", "csv"], "'csv' is no value of --output: text or json"),
+        (["--node", "a001"], "--node is not an option of ipamc forecast"),
+        (["--output", "csv"], "'csv' is not a value of --output: use text or json"),
     ],
 )
 def test_usage(more: list[str], said: str, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001

@@ -203,7 +203,7 @@ def test_metrics(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa
     )
     assert {sample.labels["pool"]: sample.value for sample in rooms.samples} == {"rack-a": 7, "rack-b": 0}
     _, said = show(capsys, "--output", "prometheus", "--node", "a1", code=64)
-    assert "metrics are of pools" in said
+    assert "has metrics of pools" in said
 
 
 def test_the_past(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -264,17 +264,17 @@ def test_prefix_lists_are_aggregates(lab: Path, capsys: pytest.CaptureFixture[st
         (("show", "--by", "rack"), "'ipamc aggregates CLUSTER --by LABEL' prints", 64),
         (
             ("show", "--aggregates"),
-            "--aggregates is no option of ipamc show: 'ipamc aggregates CLUSTER' prints",
+            "--aggregates is not an option of ipamc show: 'ipamc aggregates CLUSTER' prints",
             64,
         ),
         (
             ("show", "--output", "frr"),
-            "'frr' is no value of --output: 'ipamc aggregates CLUSTER --output frr' prints",
+            "'frr' is not a value of --output: 'ipamc aggregates CLUSTER --output frr' prints",
             64,
         ),
         (("show", "--runway"), "'ipamc forecast CLUSTER' prints", 64),
         (("show", "--what-if", "+3"), "'ipamc forecast CLUSTER --what-if CHANGE' prints", 64),
-        (("aggregates", "--output", "csv"), "'csv' is no value of --output", 64),
+        (("aggregates", "--output", "csv"), "'csv' is not a value of --output", 64),
         (("aggregates", "--by", "rak"), "no node has a label rak: did you mean 'rack'?", 1),
     ],
 )

@@ -227,7 +227,7 @@ def test_a_cluster_that_cannot_be_read_hides_what_it_has(
     code, out, err = suggest(capsys, "blue", "--size", "24")
     assert (code, out) == (1, "")
     assert "clusters/red/pools.yaml:1" in err
-    assert "nothing is suggested: the addresses of all clusters of the address space must be known" in err
+    assert "no suggestion: a suggestion needs the addresses of all clusters of the address space" in err
     # As for a compile, that counts where not even its address space is known; elsewhere it does not.
     (fleet / "clusters/red/pools.yaml").unlink()
     (fleet / "clusters/alone/pools.yaml").write_text(POOL.replace("CIDR", "10.0.0.0/33"))
@@ -242,16 +242,16 @@ def test_a_cluster_that_cannot_be_read_hides_what_it_has(
     [
         ("blue --size 21 --from 10.0.0.0/21", 1, "no /21 is free in 10.0.0.0/21 (--from): the largest free block is 10.0.7.0/24"),
         ("blue --size 48 --family IPv6", 1, "where IPv6 addresses of yours are is not known"),
-        ("--size 24", 64, "there are several clusters: name one, or --address-space"),
-        ("blue --size 24 --address-space x", 64, "CLUSTER has an address space of its own"),
-        ("--address-space typo --size 24", 64, "no cluster names the address space 'typo'"),
-        ("--address-space fabric-1 --pool rack-a --size 24", 64, "--pool is a pool of CLUSTER"),
+        ("--size 24", 64, "there are several clusters: name one, or give --address-space"),
+        ("blue --size 24 --address-space x", 64, "CLUSTER names its own address space"),
+        ("--address-space typo --size 24", 64, "no cluster belongs to address space 'typo'"),
+        ("--address-space fabric-1 --pool rack-a --size 24", 64, "--pool needs CLUSTER"),
         ("blue --pool rak-a --size 24", 64, "cluster blue has no pool 'rak-a'; did you mean 'rack-a'?"),
-        ("blue --pool rack-a --size 28", 64, "a /28 holds no block of pool rack-a, whose blocks are of /27"),
+        ("blue --pool rack-a --size 28", 64, "a /28 is too small for a block of pool rack-a, which is a /27"),
         ("blue --size 24 --from 10.0.0.1/8", 64, "host bits set; write 10.0.0.0/8"),
         ("blue --size 24 --from 10.0.0.0/25", 64, "--from 10.0.0.0/25 has no block of /24"),
-        ("blue --size 24 --from 10.0.0.0/8 --from fd00::/8", 64, "--from names both families"),
-        ("blue --size 24 --from 10.0.0.0/8 --family IPv6", 64, "--from is not of IPv6"),
+        ("blue --size 24 --from 10.0.0.0/8 --from fd00::/8", 64, "--from has both families"),
+        ("blue --size 24 --from 10.0.0.0/8 --family IPv6", 64, "--from does not match --family IPv6"),
         ("blue --size 33 --family IPv4", 64, "--size 33: IPv4 has prefixes of 1 to 32"),
         ("alone --size 24 --from 10.0.0.0/24", 0, "0 clusters"),
     ],

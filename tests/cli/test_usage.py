@@ -44,55 +44,55 @@ def refused(capfd: pytest.CaptureFixture[str], line: str) -> str:
 SAID = {
     "suggest": "ipamc suggest needs one of: pool",
     "ci": "ipamc ci needs one of: gitlab, github,",
-    "ci gitlap": "'gitlap' is no command of ipamc ci: did you mean 'gitlab'?",
-    "compil": "'compil' is no verb of ipamc: did you mean 'compile'?",
-    "compile --chek": "--chek is no option of ipamc compile: did you mean --check?",
-    "compile --zzz": "--zzz is no option of ipamc compile\n",
-    "compile -x": "-x is no option of ipamc compile\n",
+    "ci gitlap": "'gitlap' is not a command of ipamc ci: did you mean 'gitlab'?",
+    "compil": "'compil' is not a verb of ipamc: did you mean 'compile'?",
+    "compile --chek": "--chek is not an option of ipamc compile: did you mean --check?",
+    "compile --zzz": "--zzz is not an option of ipamc compile\n",
+    "compile -x": "-x is not an option of ipamc compile\n",
     "compile --jobs": "--jobs needs a value: ipamc compile --jobs N",
-    "compile --jobs 0": "0 is no value of --jobs, which is 1 or more",
-    "compile --jobs many": "'many' is no value of --jobs, which is a number",
+    "compile --jobs 0": "0 is not a value of --jobs: use 1 or more",
+    "compile --jobs many": "'many' is not a value of --jobs: use",
     "compile --check=yes": "--check takes no value: ipamc compile --check",
-    "compile --format xml": "'xml' is no value of --format: full, concise, json, github, gitlab, sarif or junit",
-    "compile --format githup": "'githup' is no value of --format: did you mean github?",
+    "compile --format xml": "'xml' is not a value of --format: use full, concise, json, github, gitlab, sarif or junit",
+    "compile --format githup": "'githup' is not a value of --format: did you mean github?",
     "compile --report x": "--report: 'x' is not FORMAT=FILE",
-    "plan --format markdown": "'markdown' is no value of --format, which is for findings: --output markdown",
-    "plan --format text": "'text' is no value of --format, which is for findings: --output text",
-    "plan --format html": "'html' is no value of --format, which is for findings: --output html",
-    "plan --format svg": "'svg' is no value of --format, which is for findings: --output svg",
-    "plan --output sarif": "'sarif' is no value of --output, which is for data: --format sarif",
+    "plan --format markdown": "'markdown' is not a value of --format: for data, use --output markdown",
+    "plan --format text": "'text' is not a value of --format: for data, use --output text",
+    "plan --format html": "'html' is not a value of --format: for data, use --output html",
+    "plan --format svg": "'svg' is not a value of --format: for data, use --output svg",
+    "plan --output sarif": "'sarif' is not a value of --output: for findings, use --format sarif",
     "plan --base=": "the revision is empty: name one, or omit --base",
-    "plan --fail-on x": "--fail-on: 'x' is none of renumber,",
-    "show --output table": "'table' is no value of --output: did you mean text?",
-    "report": "ipamc report needs --write FILE\n  = help: --write FILE: The page.",
+    "plan --fail-on x": "--fail-on: 'x' is not one of renumber,",
+    "show --output table": "'table' is not a value of --output: did you mean text?",
+    "report": "ipamc report needs --write FILE\n  = help: --write FILE: The page to write",
     "resize lab": "ipamc resize needs FILE: ipamc resize CLUSTER FILE...",
     "resize": "ipamc resize needs CLUSTER: ipamc resize CLUSTER FILE...",
     "completion": "ipamc completion needs SHELL (bash, zsh or fish): ipamc completion SHELL",
-    "completion tcsh": "'tcsh' is no value of SHELL: bash, zsh or fish",
-    "schema a b": "'b' is too much: ipamc schema [KIND]",
-    "apply lab --wait 99999": "99999 is no value of --wait, which is from 0 to 86400",
-    "why 10.0.0.0/24": "'10.0.0.0/24' is an address and no node: ipamc which 10.0.0.0/24",
+    "completion tcsh": "'tcsh' is not a value of SHELL: use bash, zsh or fish",
+    "schema a b": "unexpected argument 'b': ipamc schema [KIND]",
+    "apply lab --wait 99999": "99999 is not a value of --wait: use 0 to 86400",
+    "why 10.0.0.0/24": "'10.0.0.0/24' is an address, not a node: for its node, run ipamc which 10.0.0.0/24",
     "show n1": "there is no cluster 'n1': no such folder, and none in clusters/; there are: lab\n"
     "  = help: it is a node of lab: ipamc show lab --node n1, ipamc why n1, ipamc which n1",
     "show a": "it is a pool of lab: ipamc show lab --pool a",
     "show 10.0.0.7": "it is an address: ipamc which 10.0.0.7",
-    "lab": "'lab' is a cluster and no verb\n  = help: ipamc compile lab\n",
-    "clusters/lab/": "'clusters/lab/' is a cluster and no verb\n  = help: ipamc compile lab\n",
-    "clusters/lab/cluster.yaml": "is a cluster and no verb\n  = help: ipamc compile lab\n",
-    "IPC0207": "'IPC0207' is a code of findings and no verb\n  = help: ipamc explain IPC0207\n",
-    "0207": "a code of findings and no verb\n  = help: ipamc explain 0207\n",
-    "10.0.0.7": "'10.0.0.7' is an address and no verb\n  = help: ipamc which 10.0.0.7\n",
-    "fd00::/64": "is an address and no verb\n  = help: ipamc which fd00::/64\n",
-    "-v": "-v is no option of ipamc: the version is shown by --version, or -V",
-    "--dry-run compile": "--dry-run is no option of ipamc: options of a verb stand behind it",
-    "compile --dry-run": "--dry-run is no option of ipamc compile\n  = help: --check: Write nothing;",
-    "compile -n": "-n is no option of ipamc compile\n  = help: --check: Write nothing;",
-    "init -n lab": "-n is no option of ipamc init: 'ipamc plan' and 'ipamc compile --check' write nothing",
-    "show --json": "--json is no option of ipamc show\n  = help: --output text|json|",
-    "compile --json": "--json is no option of ipamc compile\n  = help: --format full|concise|json|",
-    "report -o x.html": "-o is no option of ipamc report\n  = help: --write FILE: The page.",
-    "show --cluster lab": "--cluster is no option of ipamc show: a cluster is an argument",
-    "show --context lab": "--context is no option of ipamc show: it reads files and no cluster",
+    "lab": "'lab' is a cluster, not a verb\n  = help: ipamc compile lab\n",
+    "clusters/lab/": "'clusters/lab/' is a cluster, not a verb\n  = help: ipamc compile lab\n",
+    "clusters/lab/cluster.yaml": "is a cluster, not a verb\n  = help: ipamc compile lab\n",
+    "IPC0207": "'IPC0207' is a code, not a verb\n  = help: ipamc explain IPC0207\n",
+    "0207": "a code, not a verb\n  = help: ipamc explain 0207\n",
+    "10.0.0.7": "'10.0.0.7' is an address, not a verb\n  = help: ipamc which 10.0.0.7\n",
+    "fd00::/64": "is an address, not a verb\n  = help: ipamc which fd00::/64\n",
+    "-v": "-v is not an option of ipamc: --version, or -V, shows the version",
+    "--dry-run compile": "--dry-run is not an option of ipamc: write options of a verb after the verb",
+    "compile --dry-run": "--dry-run is not an option of ipamc compile\n  = help: --check: Write nothing;",
+    "compile -n": "-n is not an option of ipamc compile\n  = help: --check: Write nothing;",
+    "init -n lab": "-n is not an option of ipamc init: 'ipamc plan' and 'ipamc compile --check' write nothing",
+    "show --json": "--json is not an option of ipamc show\n  = help: --output text|json|",
+    "compile --json": "--json is not an option of ipamc compile\n  = help: --format full|concise|json|",
+    "report -o x.html": "-o is not an option of ipamc report\n  = help: --write FILE: The page to write",
+    "show --cluster lab": "--cluster is not an option of ipamc show: a cluster is an argument",
+    "show --context lab": "--context is not an option of ipamc show: this verb reads only files",
 }
 
 
@@ -127,7 +127,7 @@ def test_words_of_other_tools(word: str, capfd: pytest.CaptureFixture[str]) -> N
     """They lead to commands of ours that exist, with options that they have."""
     assert word not in VERBS
     err = refused(capfd, word)
-    assert err.startswith(f"error: '{word}' is no verb of ipamc")
+    assert err.startswith(f"error: '{word}' is not a verb of ipamc")
     assert err.count("\n") > 1
     for words in (line.split() for line in WORDS[word].run if line.startswith("ipamc ")):
         command = next((EVERY[" ".join(words[1:n])] for n in (3, 2) if " ".join(words[1:n]) in EVERY), None)
@@ -146,7 +146,7 @@ def test_options_of_other_tools(option: str, capfd: pytest.CaptureFixture[str]) 
         if option == "--output" and words.startswith(("ci ", "dump")):
             continue
         err = refused(capfd, f"{words} {option}")
-        assert err.startswith(f"error: {option} is no option of ipamc {words}"), words
+        assert err.startswith(f"error: {option} is not an option of ipamc {words}"), words
         for named in re.findall(r"^  = help: (--[a-z]+)", err, re.MULTILINE):
             assert named in {name for param in command.params for name in param.opts}
 
@@ -197,7 +197,7 @@ def test_every_group_and_verb_raises_no_error_of_click(capfd: pytest.CaptureFixt
     """With an option that does not exist, and a word too many."""
     for words in (*EVERY, "ci", "suggest"):
         assert refused(capfd, f"{words} --no-such-option").startswith(
-            "error: --no-such-option is no option of"
+            "error: --no-such-option is not an option of"
         )
     assert isinstance(ipamc, click.Group)
 

@@ -211,7 +211,7 @@ def test_a_node_without_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert which(capsys, "n9") == (
         1,
         [],
-        "no lock of 3 clusters has a line of n9; what it would get, and why: ipamc why n9\n",
+        "no lock of 3 clusters has a line of n9; to see what it would get: ipamc why n9\n",
     )
 
 
@@ -256,11 +256,11 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
         ("n1/", "is not a CIDR"),
         (
             "Node_7",
-            "'Node_7' is not an address, not a CIDR, and not a node's name: it is not made of lower-case letters",
+            "'Node_7' is not an address, a CIDR or a node's name: it is not made of lower-case letters",
         ),
-        ("", "'' is not an address, not a CIDR"),
-        ("n\x1b[31m", "not a node's name"),
-        ("n" * 300, "not a node's name"),
+        ("", "'' is not an address, a CIDR"),
+        ("n\x1b[31m", "a node's name"),
+        ("n" * 300, "a node's name"),
     ],
 )
 def test_a_bad_question_is_a_usage_error(asked: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -294,7 +294,7 @@ def test_a_copied_lock_is_nobodys(capsys: pytest.CaptureFixture[str], fleet: Pat
     assert [row.split()[0] for row in rows] == ["blue", "red"]
     assert (
         said
-        == "error: clusters/new/ipam.lock is the lock of cluster 'red', not of 'new': restore this cluster's, or delete the copied one\n"
+        == "error: clusters/new/ipam.lock belongs to cluster 'red', not to 'new': restore this cluster's, or delete the copied one\n"
     )
 
 
@@ -328,7 +328,7 @@ def test_why_looks_into_every_cluster_that_knows_the_node(
     assert main(["why", "nobody", "red", "blue"]) == 1
     assert capsys.readouterr() == (
         "",
-        "none of 2 clusters knows nobody: it is in no inventory, in no line of a lock, and not pinned\n",
+        "no node nobody in 2 clusters: not in an inventory, not in a lock, and not pinned\n",
     )
 
 

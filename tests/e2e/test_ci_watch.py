@@ -127,4 +127,4 @@ def test_a_role_of_an_older_ipamc_may_not_watch_and_is_enough(
             assert "apply its roles again ('ipamc ci rbac fleet')" in said
             complain(api, min(pipeline.site.lock()), "there")
             api.delete(f"{CILIUM_NODES}/{max(pipeline.site.lock())}")
-            assert "was there before" in apply(pipeline, wait="1")
+            assert "an earlier error" in apply(pipeline, wait="1")

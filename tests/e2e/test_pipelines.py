@@ -149,7 +149,7 @@ def test_the_last_job_says_what_was_applied_completely(api: Api, operator: Opera
     variables: Any = {"GITHUB_SERVER_URL": str(tmp_path), "GITHUB_REPOSITORY": "fleet"}
     pipeline.github(target="fleet/ciliumnodes/000")
     said = pipeline.run(*steps(text, "applied"), **variables)
-    assert "fleet: not applied completely: 1 part missing: ciliumnodes/001" in said
+    assert "fleet: not completely applied: 1 part missing: ciliumnodes/001" in said
     pipeline.github(target="fleet/ciliumnodes/001")
     said = pipeline.run(*steps(text, "applied"), **variables)
     assert "refs/ipamc/applied/fleet: " in said
@@ -209,7 +209,7 @@ def test_an_old_job_that_is_run_again_takes_nothing_back(
         ["reset", "-q", "--hard", "HEAD^"],
     ):
         pipeline.git(*command)
-    assert "fleet: skipped, because origin/main has a newer state" in pipeline.github()
+    assert "fleet: skipped: origin/main is newer" in pipeline.github()
     assert not api.items(CILIUM_NODES)
     pipeline.git("reset", "-q", "--hard", "origin/main")
     pipeline.github()

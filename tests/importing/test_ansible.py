@@ -196,7 +196,7 @@ def test_beside_tables_and_again(
     assert main(["compile", "lab"]) == 0
     before = Path("clusters/lab/machines.yaml").read_bytes()
     assert main(["import", "lab", "--machines", *files]) == 0
-    assert "lab: 0 planned nodes added, 11 there already" in capsys.readouterr().err
+    assert "lab: 0 planned nodes added, 11 exist already" in capsys.readouterr().err
     assert Path("clusters/lab/machines.yaml").read_bytes() == before
 
 

@@ -435,7 +435,7 @@ def test_a_plan_refuses_a_quarantine_that_git_ended(repository: Repository) -> N
 
 
 def test_a_clone_without_the_driver_is_told_so(repository: Repository) -> None:
-    said = "note: git merges locks as text in this clone, which has no merge driver: ipamc init\n"
+    said = "note: this clone has no merge driver, so git merges locks as text: run ipamc init\n"
     assert said not in repository.ipamc("compile").stderr
     repository.git("config", "--unset", "merge.ipamc.driver")
     assert said in repository.ipamc("compile").stderr

@@ -446,7 +446,7 @@ def test_attributes_that_leave_bytes_alone(text: str, capsys: pytest.CaptureFixt
     checkout()
     code, out, err = run(capsys, *MATRIX)
     assert (code, out) == (0, "zones\n"), err
-    assert "all clusters are listed, because .gitattributes changed" in err
+    assert "listing all clusters: .gitattributes changed" in err
     assert run(capsys, *PLAN)[0] == 0
 
 

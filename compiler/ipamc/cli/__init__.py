@@ -27,46 +27,46 @@ if TYPE_CHECKING:
 
 GROUPS = {
     "Start": {
-        "check": "Check the addresses of a running cluster, from a dump alone.",
+        "check": "Check the addresses of a running cluster from a dump.",
         "init": "Start a cluster and prepare the repository.",
-        "import": "Bring a running cluster into git, from a dump of it.",
+        "import": "Import a running cluster into git from a dump.",
     },
     "Every day": {
         "compile": "Write the lock and render the manifests.",
-        "plan": "Show what changes, against a git revision or the disk.",
-        "lock": "Write only the lock; give consent.",
-        "apply": "Apply the manifests, and check the operator's status.",
-        "audit": "Compare a running cluster, as a dump shows it, with git.",
+        "plan": "Show what a compile changes, compared with git or the disk.",
+        "lock": "Write only the lock, and give consent.",
+        "apply": "Apply the manifests and check the operator's status.",
+        "audit": "Compare a running cluster with git, from a dump.",
     },
     "Ask": {
         "show": "Show how full the pools are.",
         "which": "Show which node has an address, or which blocks a node has.",
         "why": "Show why a node has its blocks.",
-        "report": "Write the address plan as a page: maps, search, history.",
-        "forecast": "Show how long the pools last, and what more nodes would get.",
-        "explain": "Explain a code, a concept or a field.",
+        "report": "Write the address plan as an HTML page with maps and history.",
+        "forecast": "Show how long the pools last, or simulate other nodes.",
+        "explain": "Explain a code, a concept, a field or a verb.",
         "test": "Run only the address-plan tests.",
     },
     "Change": {
-        "runbook": "Show the steps of a change that an apply alone cannot do.",
-        "resize": "Give nodes more blocks, and take unused ones back, by use.",
+        "runbook": "Print the steps of a change that needs more than an apply.",
+        "resize": "Give nodes more blocks, and take unused ones back.",
         "suggest": "Suggest free space for a pool.",
     },
     "For other tools": {
-        "ci": "Write CI pipelines; run the steps of their jobs.",
-        "verify": "Check locks and rendered files with a small program of its own.",
-        "dump": "Write what an import, a refresh or an audit reads of a cluster.",
-        "aggregates": "Show the fewest prefixes in use, also as prefix lists of routers.",
-        "export": "Write addresses for NetBox, OpenTofu, Helm or Cluster API.",
+        "ci": "Write CI pipelines, and run the steps of their jobs.",
+        "verify": "Check locks and rendered files with an independent program.",
+        "dump": "Dump a cluster for an import, a refresh or an audit.",
+        "aggregates": "Show the fewest prefixes in use, also as router prefix lists.",
+        "export": "Export addresses to NetBox, OpenTofu, Helm or Cluster API.",
     },
 }
 """The verbs of `ipamc --help`, in its order, with their lines."""
 RARE = {
-    "fn": "Compile as a KRM function, for kpt and kustomize.",
-    "schema": "Print the JSON Schemas, for editors.",
+    "fn": "Compile as a KRM function for kpt and kustomize.",
+    "schema": "Print the JSON Schemas for editors.",
     "completion": "Print the completion script of a shell.",
-    "merge-driver": "Merge two versions of a lock; called by git.",
-    "version": "Show the versions of ipamc and of its parts.",
+    "merge-driver": "Merge two versions of a lock; git calls it.",
+    "version": "Show the versions of ipamc and its parts.",
 }
 """Verbs that only `ipamc help --all` shows."""
 VERBS = {name: line for group in (*GROUPS.values(), RARE) for name, line in group.items()}
@@ -89,19 +89,19 @@ class Verbs(Lazy):
 
     lines = VERBS
     examples = (
-        ("ipamc check dump.json", "what is wrong with the addresses of a cluster, from a dump alone"),
-        ("ipamc import lab dump.json", "start from a cluster that runs, with the blocks that it has"),
+        ("ipamc check dump.json", "find problems with the addresses of a running cluster"),
+        ("ipamc import lab dump.json", "start from a running cluster, with its blocks"),
         ("ipamc init lab", "start a new cluster in clusters/lab/"),
         ("ipamc compile", "lock and render all clusters below clusters/"),
         ("ipamc compile --check", "what CI runs: exit 1 if a file would change"),
-        ("ipamc plan --base origin/main", "what this branch changes, and whom it renumbers"),
+        ("ipamc plan --base origin/main", "what this branch changes, and which nodes it renumbers"),
         ("ipamc show lab", "how full its pools are"),
-        ("ipamc apply lab", "apply it, and check that the operator takes it"),
+        ("ipamc apply lab", "apply it, and check that the operator reports no error"),
         ("ipamc which 10.0.0.7", "which node has an address, in all clusters"),
         ("ipamc why node-7", "why a node has its blocks"),
         ("ipamc explain IPC0207", "what a finding means and what to do"),
-        ("ipamc explain quarantine", "what a word means; so are fields explained"),
-        ("ipamc help plan", "the options of a verb, examples, exit codes"),
+        ("ipamc explain quarantine", "what a word or a field means"),
+        ("ipamc help plan", "options, examples and exit codes of a verb"),
         ("ipamc help --all", "also the verbs for editors, shells, git and kpt"),
     )
     exits = (

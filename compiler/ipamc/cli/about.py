@@ -21,17 +21,16 @@ VERSION = 1  # of the JSON of `ipamc version`: it grows when a field changes its
 @output_option("text", "json")
 @click.option("--json", "as_json", is_flag=True)
 def version(*, output: str, as_json: bool) -> int:
-    """Show the versions of ipamc, of Python and of the libraries, the minors of Cilium, and the lock's
-    format.
+    """Show the versions of ipamc, Python and the libraries, the known Cilium minors, and the lock's format.
 
-    Two runs on one machine print the same: there is no time in it.
+    The output has no time in it: two runs on one machine print the same.
 
     Options:
         --json: The same as --output json.
     Examples:
-        ipamc version  # ipamc, Python and the libraries, and the minors of Cilium that it knows
+        ipamc version  # ipamc, Python and the libraries, and the known Cilium minors
         ipamc version --json  # the same, for programs
-        ipamc --version  # ipamc alone
+        ipamc --version  # only ipamc
     """
     from ipamc import __version__
     from ipamc.lock.file_rules import FORMAT
@@ -51,11 +50,11 @@ def version(*, output: str, as_json: bool) -> int:
 
 @click.command(cls=Verb)
 @click.argument("kind", required=False)
-@write_option("Write one file for each kind into this folder instead.", metavar="DIR")
+@write_option("Write one file per kind into this folder instead.", metavar="DIR")
 def schema(*, kind: str | None, path: str | None) -> int:
     """Print the JSON Schema of a kind; without KIND, list the kinds.
 
-    Editors find them by a first line such as '# yaml-language-server:
+    Editors find a schema by the first line of a file, such as '# yaml-language-server:
     $schema=../.schemas/ippool.schema.json'.
 
     Examples:
@@ -67,7 +66,7 @@ def schema(*, kind: str | None, path: str | None) -> int:
     if kind is not None:
         schemas = {name: text for name, text in every.items() if name == kind.lower()}
         if not schemas:
-            raise click.UsageError(f"there is no schema of {kind!r}. There are: {', '.join(every)}")
+            raise click.UsageError(f"no schema of {kind!r}; the schemas are {', '.join(every)}")
     if path is not None:
         for name, text in schemas.items():
             disk.replace(f"{path}/{name}{disk.SCHEMA}", text)
@@ -94,7 +93,7 @@ def completion(*, shell: str) -> int:
 
     kind = get_completion_class(shell)
     if kind is None:
-        raise click.UsageError(f"this version of click cannot complete for {shell}")
+        raise click.UsageError(f"this version of click has no completion for {shell}")
     program = click.get_current_context().find_root().command
     script = kind(program, {}, "ipamc", "_IPAMC_COMPLETE")
     # script.source() would run bash to ask for its version
@@ -110,11 +109,11 @@ _NUMBER = re.compile(r"(?:IPC)?\d{1,4}", re.IGNORECASE).fullmatch
 def explain(*, words: tuple[str, ...]) -> int:
     """Explain a code, a concept, a field or a verb.
 
-    Of a code, shows why it matters and what to do. Without WORD, lists all codes.
+    For a code, shows why it matters and what to do. Without WORD, lists all codes.
 
     Examples:
         ipamc explain IPC0207  # why this is refused, and what to do
-        ipamc explain quarantine  # what a word means here; 'ipamc explain concepts' lists them
+        ipamc explain quarantine  # what a word means; 'ipamc explain concepts' lists the words
         ipamc explain IPPool.spec.nodeSelector  # a field of a document
         ipamc explain  # every code and its rule
         ipamc explain versions  # what each Cilium minor does, and how that is known

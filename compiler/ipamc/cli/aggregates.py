@@ -44,23 +44,21 @@ def command(
 ) -> int:
     """Show the fewest prefixes that cover exactly what is in use, for routers. Writes nothing.
 
-    In use are the blocks that are held or pending. frr, junos and ios-xr print prefix lists of these routers.
-
-    CLUSTER is a folder, or a name below clusters/; without one, all of them.
+    In use are held and pending blocks. The outputs frr, junos and ios-xr are prefix lists of these routers.
+    CLUSTER is a name below clusters/ or a folder; by default all clusters.
 
     Options:
         --state: Only blocks in this state: held, pending, quarantined or released.  [default: held,pending]
-        --by: Group by the values of a label of nodes, such as zone, and not by pool. Reads the inventory.
-        --match: What a prefix list permits. within: the routes that nodes announce, which are inside of a
-            prefix; exact: only the prefixes themselves.
+        --by: Group by the values of this node label, such as zone, and not by pool. Reads the inventory.
+        --match: What a prefix list permits: within, each prefix and the routes of nodes inside it; exact,
+            only the prefixes.
     Examples:
         ipamc aggregates lab  # the fewest prefixes of each pool
         ipamc aggregates --by zone  # of each zone
         ipamc aggregates lab --output frr  # as prefix lists of a router
         ipamc aggregates lab --at origin/main --output json  # of a commit, for programs
     Exit codes:
-        1: an input or a lock was refused, nothing has a name of --pool or --node, or an I/O or environment
-            error
+        1: an input or a lock was refused, nothing matches --pool or --node, or an I/O or environment error
     """
     from ipamc.model.lock import State
     from ipamc.report.lock_lines import about_started

@@ -23,34 +23,32 @@ from ipamc.model.progress import phase
 def command(
     *, cluster: str, files: tuple[str, ...], applied: str | None, routes: tuple[str, ...], style: str
 ) -> int:
-    """Compare a running cluster with git and with what was applied last, and check what it shows. Writes
-    nothing.
+    """Compare a running cluster with git and with the last apply, from a dump. Writes nothing.
 
-    FILE is a dump: what `kubectl get
+    FILE is a cilium-sysdump zip, or the output of `kubectl get
     nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,ciliumendpoints,pods,cm,deployments,daemonsets -A -o
-    json` prints, several files of it, `-` for stdin, or the zip of a cilium-sysdump. Where the cluster has
-    admission policies, also what it prints for mutatingadmissionpolicies, validatingadmissionpolicies and
-    their bindings.
+    json`; `-` is stdin. If the cluster has admission policies, add mutatingadmissionpolicies,
+    validatingadmissionpolicies and their bindings.
 
-    Tells what is pending, edited by hand, missing, stale and foreign; two nodes with one block; routes that
-    lead to the wrong node; nodes that wait for a block; pods outside their node's blocks; and more: `ipamc
-    explain IPC0910` and all other codes of IPC09. Findings go to stderr, their number to stdout.
+    Finds what is pending, edited by hand, missing, stale or foreign, blocks on two nodes, routes to the wrong
+    node, nodes that wait for a block, pods outside their node's blocks, and more: see `ipamc explain IPC0910`
+    and the other IPC09 codes. Findings go to stderr, their number to stdout.
 
     Options:
         --applied: The revision that was applied last.  [default: the ref refs/ipamc/applied/CLUSTER]
-        --routes: The table of a router, repeatable, `-` for stdin: each prefix of a pool must come from the
-            node that has the block. It is what these print, for IPv4 or IPv6: `show ip route` and `show bgp`
-            of FRR, EOS and NX-OS, with `json`; `show route` of Junos and BIRD 2; `gobgp global rib`; `ip
+        --routes: Routing table of a router, in which each prefix of a pool must come from the node that holds
+            the block. Repeatable; `-` is stdin. Formats, for IPv4 or IPv6: `show ip route` and `show bgp` of
+            FRR, EOS and NX-OS, with `json`; `show route` of Junos and BIRD 2; `gobgp global rib`; `ip
             route`; `cilium bgp routes`. The page "Are the routes right?" has each command.
     Examples:
-        ipamc audit lab dump.json  # what the cluster has otherwise than git, and what is wrong in it
+        ipamc audit lab dump.json  # where the cluster differs from git, and what is wrong in it
         kubectl get … -A -o json | ipamc audit lab -  # the same, from stdin
         ipamc audit lab cilium-sysdump.zip  # the same, from a sysdump
-        ipamc audit lab dump.json --applied HEAD~1  # where HEAD is not applied yet
-        ipamc audit lab dump.json --routes leaf-1.json --routes leaf-2.json  # routers' tables, too
+        ipamc audit lab dump.json --applied HEAD~1  # if HEAD is not applied yet
+        ipamc audit lab dump.json --routes leaf-1.json --routes leaf-2.json  # also check tables of routers
         ipamc audit lab dump.json --format json  # for programs
     Exit codes:
-        0: 0 problems: no errors and no warnings; there may be notes
+        0: no errors and no warnings; there may be notes
         1: problems were found, the dump cannot be compared, an input was refused, or an I/O or environment
             error
     """

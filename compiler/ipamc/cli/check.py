@@ -24,26 +24,24 @@ if TYPE_CHECKING:
 @output_option("text", "json")
 @format_option
 def command(*, files: tuple[str, ...], output: str, style: str) -> int:
-    """Check the addresses of a running cluster from a dump of it, without git. Writes nothing.
+    """Check the addresses of a running cluster from a dump. Needs no git and writes nothing.
 
-    FILE is a dump: what `kubectl get
-    nodes,ciliumnodes,ciliumpodippools,ciliumendpoints,pods,services,cm,deployments,daemonsets -A -o json`
-    prints, several files of it, `-` for stdin, or the zip of a cilium-sysdump. Add `servicecidrs`,
-    `ciliumloadbalancerippools` and, with Calico, `ippools,ipamblocks,blockaffinities` (each with
-    `.crd.projectcalico.org` behind it), where the cluster has them.
+    FILE is a cilium-sysdump zip, or the output of `kubectl get
+    nodes,ciliumnodes,ciliumpodippools,ciliumendpoints,pods,services,cm,deployments,daemonsets -A -o json`;
+    `-` is stdin. If the cluster has them, add `servicecidrs`, `ciliumloadbalancerippools` and, with Calico,
+    `ippools,ipamblocks,blockaffinities`, each followed by `.crd.projectcalico.org`.
 
-    Prints what is wrong: blocks that two nodes have, networks that overlap, nodes without a block,
-    CiliumNodes without a node, pods outside their node's block, addresses without a pod, full pools, errors
-    of the operator. Then the networks of the cluster: where each is from, how full it is, and for how many
-    nodes it has room. Findings go to stderr, the table and the number of problems to stdout.
+    Findings go to stderr: overlapping networks, blocks on two nodes, nodes without a block, CiliumNodes
+    without a node, pods outside their node's block, addresses without a pod, full pools, operator errors. A
+    table of the networks, with their use and their room for more nodes, goes to stdout.
 
     Examples:
-        ipamc check dump.json  # what is wrong, and the networks of the cluster
+        ipamc check dump.json  # problems and networks of the cluster
         kubectl get … -A -o json | ipamc check -  # the same, from stdin
         ipamc check cilium-sysdump.zip  # the same, from a sysdump
         ipamc check dump.json --output json  # networks and findings for programs
     Exit codes:
-        0: 0 problems: no errors and no warnings; there may be notes
+        0: no errors and no warnings; there may be notes
         1: problems were found, the dump was refused, or an I/O or environment error
     """
     from ipamc.report.finding_documents import record
@@ -72,7 +70,7 @@ def command(*, files: tuple[str, ...], output: str, style: str) -> int:
         if known.giver:
             name = known.facts.mesh.get("clusterName", "my-cluster")
             command_line = shlex.join(["ipamc", "import", str(name), *files])
-            say(f"next: bring the cluster into git, with its blocks: {command_line}")
+            say(f"next: import the cluster into git, with its blocks: {command_line}")
         show(f"found {count(number, 'problem')}\n")
     return REFUSED if number else DONE
 

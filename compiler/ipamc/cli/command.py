@@ -44,7 +44,7 @@ class _Helped(click.Command):
         with formatter.section("Examples"):
             formatter.write_dl(self.examples)
         codes = [(str(code), when) for code, when in enumerate(self.exits) if when]
-        codes.append((str(USAGE), "usage: an unknown option, cluster, kind or code"))
+        codes.append((str(USAGE), "wrong usage: an unknown option, cluster, kind or code"))
         codes += [(str(BUG), "a bug in ipamc"), (str(INTERRUPTED), "interrupted")]
         with formatter.section("Exit codes"):
             formatter.write_dl(codes)

@@ -32,22 +32,22 @@ DRIVER = "ipamc"  # the merge driver that `.gitattributes` names for locks; `ipa
 def command(
     *, clusters: tuple[str, ...], listed: str | None, jobs: int | None, style: str, **run: Any
 ) -> int:
-    """Compile clusters: write the lock, then the manifests below rendered/.
+    """Compile clusters: write the lock and the manifests below rendered/.
 
-    CLUSTER is a folder, or a name below clusters/; without one, all of them. Nodes keep the blocks that they
-    hold; only new nodes get new blocks. Files that do not change are not written.
+    Nodes keep the blocks that they hold; only new nodes get new blocks. Unchanged files are not written.
+    CLUSTER is a name below clusters/ or a folder; by default all clusters.
 
     Options:
-        --locked: Do not write the lock; refuse one that is out of date, with the reasons.
+        --locked: Do not write the lock; if it is out of date, fail with the reasons.
         --check: Write nothing; exit 1 if a file would change.
     Examples:
         ipamc compile  # all clusters below clusters/
         ipamc compile lab  # the cluster in clusters/lab/
         ipamc compile --locked  # render from the lock; fail if the lock is out of date
-        ipamc compile --check  # write nothing; fail if a file is not as a compile would write it
+        ipamc compile --check  # write nothing; fail if a file is out of date
     Exit codes:
-        1: refused, out of date with --check or --locked, or an I/O or environment error; clusters that are
-            not refused are written
+        1: refused, out of date with --check or --locked, or an I/O or environment error; the other clusters
+            are written
     """
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
     from ipamc.report.findings import FORMATS
@@ -59,7 +59,7 @@ def command(
     code = conclude(compile_all(tasks, jobs), style)
     quiet = run["check"] or run["locked"] or FORMATS[style].document or variable("CI")
     if not quiet and _merges_as_text():
-        say("note: git merges locks as text in this clone, which has no merge driver: ipamc init")
+        say("note: this clone has no merge driver, so git merges locks as text: run ipamc init")
     return code
 
 
@@ -107,37 +107,37 @@ def lock(
 ) -> int:
     """Write only the lock, and nothing below rendered/.
 
-    CLUSTER is a folder, or a name below clusters/; without one, all of them. Every consent is an option of
-    this command; its effect is reviewed in the lines of the lock. Options of names may be repeated, and take
-    several with commas.
+    Each consent is an option of this command; reviewers see its effect in the lines of the lock. Options that
+    take names can be repeated, and take comma-separated names. CLUSTER is a name below clusters/ or a folder;
+    by default all clusters.
 
     Options:
-        --check: Write nothing; exit 1 if a lock is out of date, with the reasons.
-        --leave: This node is gone: quarantine its blocks. all: every node that left.
-        --no-pods: This running node has no pods of Cilium's yet, so its CiliumNode need not be known.
-            all: every node.
-        --adopt: The cluster is right: this running node holds what it shows, or the block around the
-            addresses in use on it. A planned node that has this block gets another one. all: every node.
-        --renumber: Reserve a pending block for these nodes; nothing is rendered for it until --settle.
-            SELECTOR is as in nodeSelector: "rack == 'r7'".
-        --settle: This node is drained: its pending block is held and rendered, the old one quarantined.
-        --release: Free quarantined blocks now; also cancels a pending renumber.
+        --check: Write nothing; if a lock is out of date, exit 1 with the reasons.
+        --leave: Confirm that this node is gone: quarantine its blocks. all: every node that left.
+        --no-pods: Confirm that this running node has no Cilium pods yet, so it needs no CiliumNode in the
+            input. all: every node.
+        --adopt: Trust the cluster: this running node holds the block that it shows, or the block around its
+            addresses in use. A planned node with this block gets another one. all: every node.
+        --renumber: Reserve a pending block for these nodes; it is rendered only after --settle. SELECTOR uses
+            the syntax of nodeSelector: "rack == 'r7'".
+        --settle: Confirm that this node is drained: render its pending block, and quarantine the old one.
+        --release: Free quarantined blocks now, or cancel a pending renumber.
         --rename: Give the blocks of a node that is gone to its replacement.
         --follow: The former name of --adopt all.
-        --mode: Let the lock switch to the Cluster's IPAM mode.
-        --onto: First merge the lock of this revision in, as the merge driver does, and date with today what
-            went into quarantine on this branch. The inputs must be merged already.
-        --reshard: Let the shard count grow to fit output.shardSize.
+        --mode: Switch the lock to the IPAM mode of the Cluster.
+        --onto: First merge the lock of this revision, as the merge driver does. Quarantines that began on
+            this branch begin today. Merge the inputs before.
+        --reshard: Let the number of shards grow to fit output.shardSize.
     Examples:
-        ipamc lock lab  # bring the lock of clusters/lab/ up to date
-        ipamc lock --check  # write nothing; fail if a lock is out of date, with the reasons
+        ipamc lock lab  # update the lock of clusters/lab/
+        ipamc lock --check  # write nothing; if a lock is out of date, fail with the reasons
         ipamc lock lab --leave node-7  # node-7 is really gone, although the inventory looks truncated
         ipamc lock lab --renumber pool/rack-a
-            # reserve a pending block for each node of rack-a; nothing is rendered for it
+            # reserve a pending block for each node of rack-a; render nothing
         ipamc lock lab --settle node-7
-            # node-7 is drained: render its pending block; prints what is to be done then
-        ipamc lock --onto origin/main  # merge the locks of the trunk in, which a forge cannot do
-        ipamc lock lab --adopt node-7  # node-7 runs with another block than the lock has: take that one
+            # node-7 is drained: render its pending block, and print the next steps
+        ipamc lock --onto origin/main  # merge the locks of the trunk, which a forge cannot do
+        ipamc lock lab --adopt node-7  # node-7 runs with a block that differs from the lock: keep that block
         ipamc lock lab --rename node-7=node-8  # node-8 replaces node-7, which is gone, and takes its blocks
     Exit codes:
         1: refused, out of date with --check, or an I/O or environment error
@@ -150,8 +150,8 @@ def lock(
     from ipamc.workspace.environment import today
 
     if asks["mode"] and (modes := {mode.value for mode in Mode} & set(clusters)):
-        instead = f"write mode: {min(modes)} in cluster.yaml, and give --mode alone"
-        raise click.UsageError(f"--mode has no value: {instead}")
+        instead = f"write mode: {min(modes)} in cluster.yaml, and give only --mode"
+        raise click.UsageError(f"--mode takes no value: {instead}")
     pairs = []
     texts = (each for text in asks["rename"] for each in (text.split(",") if text.count("=") > 1 else [text]))
     for text in texts:
@@ -176,7 +176,7 @@ def lock(
         raise click.UsageError("--check and consent exclude each other: omit one of them")
     if len(folders) > 1 and any(asks[name] for name in TARGETED):
         one = f"name the cluster, {listing(map(name_of, folders))}"
-        raise click.UsageError(f"consent for a node, CIDR or pool is for one cluster: {one}")
+        raise click.UsageError(f"consent for a node, CIDR or pool applies to one cluster: {one}")
     run = ClusterRun(folder="", today=today(), consent=consent, render=False, check=check, assume=assume)
     run = replace(run, locked=check and not onto, onto=onto or "")
     return conclude(compile_all([replace(run, folder=folder) for folder in folders], None), style)
@@ -185,11 +185,11 @@ def lock(
 @click.command(cls=Verb)
 @format_option
 def fn(*, style: str) -> int:
-    """Compile a cluster as a KRM function: a ResourceList comes on stdin, and goes to stdout.
+    """Compile a cluster as a KRM function: read a ResourceList from stdin, and write it to stdout.
 
-    Its items are the documents of one cluster, and a ConfigMap with the lock under the key ipam.lock. The
-    manifests are added to them; findings are its results. The lock is read-only, and a stale one is refused,
-    unless the function's configuration says lock: write. Objects of other kinds pass through.
+    The items are the documents of one cluster, and a ConfigMap with the lock under the key ipam.lock. ipamc
+    adds the manifests to the items, and the findings to the results. Other kinds pass through unchanged. A
+    stale lock is refused, unless the function's configuration has lock: write.
 
     Examples:
         ipamc fn < list.yaml  # compile the objects of a ResourceList
@@ -198,7 +198,7 @@ def fn(*, style: str) -> int:
         kustomize build --enable-alpha-plugins --enable-exec clusters/lab
             # with a transformer that runs ipamc fn: see docs/how-to/kpt-and-kustomize.md
     Exit codes:
-        1: refused; the results of the list and stderr say why
+        1: refused; stderr and the results of the list have the reasons
     """
     from ipamc.model.diagnostics import Refused
     from ipamc.pipeline import Inputs, compile_cluster
@@ -239,8 +239,8 @@ def fn(*, style: str) -> int:
         return REFUSED
     if came.writes and not came.state_path and compilation.lock != data.get(LOCK, ""):
         raise EnvironmentFailure(
-            "lock: write needs files, which kpt tells and kustomize does not: what is given out now would be "
-            "kept nowhere, and the next run would give it to others; omit it, and run ipamc lock"
+            "lock: write needs the files of kpt; with kustomize the new blocks would be lost: "
+            "omit it, and run ipamc lock"
         )
     items = compiled(came, compilation.files, compilation.lock)
     click.echo(dumps(items, results(came, compilation.diagnostics)), nl=False)
@@ -254,19 +254,19 @@ def fn(*, style: str) -> int:
 @click.argument("theirs", metavar="%B")
 @click.argument("path", metavar="%P")
 def merge_driver(*, base: str, ours: str, theirs: str, path: str) -> int:
-    """Merge two versions of a lock; called by git.
+    """Merge two versions of a lock into %A; git calls it.
 
-    The result is written to %A. Of two newcomers that overlap, the one in the trunk's lock stays (git config
-    ipamc.trunk, origin/HEAD by default), else the one whose name comes first. The other is named on stderr,
-    and the next compile places it again. A quarantine that the trunk does not have begins today.
+    If two new blocks overlap, the one in the trunk's lock stays (git config ipamc.trunk, by default
+    origin/HEAD), else the one whose node name sorts first. The other node is named on stderr, and the next
+    compile places it again. A quarantine that the trunk lacks begins today.
 
-    Until the merge is done %A has both sides between conflict markers: whatever ends it before leaves them.
+    Until the merge is complete, %A has both sides between conflict markers, which an interrupted run leaves.
 
     Examples:
-        ipamc merge-driver %O %A %B %P  # git runs this once 'ipamc init' has configured it
+        ipamc merge-driver %O %A %B %P  # git runs this after 'ipamc init' has configured it
     Exit codes:
         0: merged
-        1: conflicts, which stay between markers for a person; or an I/O or environment error
+        1: conflicts, which stay between markers for you to resolve; or an I/O or environment error
     """
     from ipamc.lock.merge import merge, unmerged
     from ipamc.report.lock_lines import dropped_lines
@@ -287,15 +287,15 @@ def merge_driver(*, base: str, ours: str, theirs: str, path: str) -> int:
 @click.command(cls=Verb)
 @click.argument("rev")
 def merge(*, rev: str) -> int:
-    """Merge REV into the branch and commit: inputs by git, locks by rule, rendered/ by a compile.
+    """Merge REV into the branch and commit: git merges inputs, ipamc merges locks and compiles rendered/.
 
-    A quarantine that REV does not have begins today. Where a person must decide (both sides changed the same
-    lines of an input, or the merged inputs are refused), nothing is changed.
+    A quarantine that REV lacks begins today. If both sides changed the same lines of an input, or the merged
+    inputs are refused, nothing changes, and you merge by hand.
 
     Examples:
         ipamc ci merge origin/main && git push  # update a branch whose lock conflicts with the trunk's
     Exit codes:
-        1: inputs conflict, a compile was refused, or an I/O or environment error; the work tree is as it was
+        1: inputs conflict, a compile was refused, or an I/O or environment error; the work tree is unchanged
     """
     from ipamc.cli.ci.matrix import there
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
@@ -321,7 +321,7 @@ def merge(*, rev: str) -> int:
             rf"{disk.CLUSTERS}/[^/]+/(?:{re.escape(disk.LOCK)}|{disk.RENDERED}/.+)"
         ).fullmatch
         if others := sorted(path for path in unmerged if not generated(path)):
-            raise EnvironmentFailure(f"a person must decide, both sides changed: {names(others)}")
+            raise EnvironmentFailure(f"both sides changed {names(others)}: merge by hand")
         rendered = {path: sides for path, sides in unmerged.items() if not path.endswith(f"/{disk.LOCK}")}
         for side in (2, 3):  # ours, if there is one, else theirs
             if paths := [path for path, sides in rendered.items() if (2 in sides) == (side == 2)]:
@@ -337,4 +337,4 @@ def merge(*, rev: str) -> int:
     finally:
         if not finished:
             git.take_back(".")
-            say("the merge was undone: merge by hand, then run ipamc lock --onto and ipamc compile")
+            say("the merge was undone: merge by hand, then run ipamc lock --onto REV and ipamc compile")

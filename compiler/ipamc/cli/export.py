@@ -32,7 +32,7 @@ def _pairs(given: tuple[str, ...]) -> dict[str, str]:
         if not (name and equals and value) or not value.isprintable():
             raise click.BadParameter(f"{text!r} is not NAME=VALUE")
         if name in found:
-            raise click.BadParameter(f"{name} is given twice")
+            raise click.BadParameter(f"{name} has two values")
         found[name] = value
     return found
 
@@ -41,8 +41,8 @@ def _columns(given: tuple[str, ...]) -> dict[str, str]:
     found = _pairs(given)
     for name in found:
         if name in _OURS or not name.replace("_", "").replace(".", "").isalnum() or not name.isascii():
-            some = "vrf, tenant, role, tags, scope_type, scope_id, site and cf_NAME are some"
-            raise click.BadParameter(f"{name!r} is no column that can be set: {some}")
+            some = "columns are vrf, tenant, role, tags, scope_type, scope_id, site, cf_NAME"
+            raise click.BadParameter(f"{name!r} is not a column that --set can set: {some}")
     return found
 
 
@@ -52,7 +52,7 @@ def _statuses(given: tuple[str, ...]) -> dict[str, str]:
     found = _pairs(given)
     for name, status in found.items():
         if name not in STATUSES or not status.replace("-", "").replace("_", "").isalnum():
-            kinds = f"the kinds are {', '.join(STATUSES)}; the status is one of NetBox, such as active"
+            kinds = f"the kinds are {', '.join(STATUSES)}; a status is one of NetBox's, such as active"
             raise click.BadParameter(f"{f'{name}={status}'!r}: {kinds}")
     return {**STATUSES, **found}
 
@@ -75,34 +75,29 @@ def command(
     style: str,
     **where: Any,
 ) -> int:
-    """Write the addresses of clusters for other programs.
+    """Export the addresses of clusters to other programs.
 
-    netbox: prefixes as CSV for NetBox's bulk import. Ranges of pools are containers, blocks of nodes active,
-    pending, pinned and reserved ones reserved, and quarantined ones deprecated.
+    netbox: prefixes as CSV for NetBox's bulk import. Ranges of pools are containers, blocks of nodes active;
+    pending, pinned and reserved ones are reserved, quarantined ones deprecated. If NetBox has some of them
+    already, use --existing; only prefixes whose description begins with 'ipamc CLUSTER/' change.
 
-    tfvars, values: pools, ranges, aggregates, nodes and blocks as JSON: for OpenTofu and Terraform as the
-    variable ipamc, for Helm as global.ipamc. Each is a map by name or prefix, so that no key changes when a
-    pool or a node goes. capi: a patch of clusterNetwork.pods for the Cluster of Cluster API.
-
-    CLUSTER is a folder, or a name below clusters/; without one, all of them.
-
-    Run netbox with --existing once NetBox has some of the prefixes: NetBox itself updates a prefix by its id
-    only. What ipamc made in NetBox begins with 'ipamc CLUSTER/' in its description; everything else there
-    stays as it is.
+    tfvars, values: pools, ranges, aggregates, nodes and blocks as JSON maps with stable keys, for OpenTofu
+    and Terraform (the variable ipamc) or Helm (global.ipamc). capi: a patch of clusterNetwork.pods for a
+    Cluster of Cluster API. CLUSTER is a name below clusters/ or a folder; by default all clusters.
 
     Options:
-        --existing: What NetBox has: its list of prefixes, exported as All Data (CSV). Only differences are
-            written, with NetBox's id.
+        --existing: NetBox's list of prefixes, exported as All Data (CSV). Only differences are written, with
+            NetBox's id.
         --set: A column with this value in every row: vrf, tenant, role, tags, site (up to 4.1), scope_type
             and scope_id (from 4.2). Repeatable.
         --status: NetBox's status of a kind of prefix: range, held, pending, quarantined, pinned, reserved,
             gone. Repeatable.
     Examples:
-        ipamc export netbox > prefixes.csv  # of all clusters below clusters/, for NetBox's bulk import
+        ipamc export netbox > prefixes.csv  # all clusters below clusters/, for NetBox's bulk import
         ipamc export netbox lab --set vrf=pods --set role=kubernetes  # in a VRF, with a role
         ipamc export netbox lab --existing netbox_prefixes.csv --write changes.csv
-            # only what differs from an export of NetBox
-        ipamc export tfvars --write ipamc.auto.tfvars.json  # for OpenTofu, of all clusters
+            # only the differences from an export of NetBox
+        ipamc export tfvars --write ipamc.auto.tfvars.json  # for OpenTofu, all clusters
         ipamc export capi lab --write patch.json  # then: kubectl patch cluster lab --type merge --patch-file
     Exit codes:
         1: an input, a lock or a table was refused, or an I/O or environment error
@@ -118,14 +113,14 @@ def command(
     source = source_of(**where)
     if target in _TOOLS:
         if existing is not None or columns or statuses != netbox.STATUSES:
-            raise click.UsageError("--existing, --set and --status are options of netbox")
+            raise click.UsageError("--existing, --set and --status are only for netbox")
         text = _for_tool(target, source, problems)
         return problems.conclude(style) if problems else _finish(text, path, problems, style)
     changes: NetBoxImport | None = None
     with problems.of(""):
         there: Sequence[NetBoxPrefix] = ()
         if existing is not None:
-            with progress("reading what NetBox has"):
+            with progress("reading NetBox's prefixes"):
                 there = netbox.read_export(load_table(existing, netbox.COLUMNS))
         found: list[tuple[str, str, Sequence[ExportedPrefix]]] = []
         around: set[str] = set()
@@ -169,13 +164,13 @@ def _for_tool(target: str, source: Source, problems: Problems) -> str:
     from ipamc.report import tool_data
 
     if target == "capi" and len(source.folders) != 1:
-        raise click.UsageError("capi writes the patch of one cluster: name it")
+        raise click.UsageError("capi writes the patch of one cluster: name one cluster")
     data: dict[str, Any] = {}
     for folder in source.folders:
         with problems.of(folder):
             cluster, lock = load_folder(source.inputs(folder, rendered=False))
             if cluster.name in data:
-                raise EnvironmentFailure(f"two clusters are called {cluster.name}: name one of them")
+                raise EnvironmentFailure(f"two clusters have the name {cluster.name}: give the folder of one")
             if target != "capi":
                 data[cluster.name] = tool_data.data_of(cluster, lock)
                 continue
@@ -188,7 +183,7 @@ def _for_tool(target: str, source: Source, problems: Problems) -> str:
 
 @click.command(cls=Verb)
 @write_option(
-    "The page. It is replaced as a whole. - is stdout.",
+    "The page to write, which replaces the file. - is stdout.",
     required=True,
     callback=checked(lambda path: path if path == "-" else writable(path)),
 )
@@ -196,22 +191,20 @@ def _for_tool(target: str, source: Source, problems: Problems) -> str:
 @source_options
 @format_option
 def report(*, path: str, most: int, style: str, **where: Any) -> int:
-    """Write the address plan as one HTML page: a map of each pool, who has what and why, and its history.
+    """Write the address plan as one HTML page: maps of the pools, who has what and why, and the history.
 
-    The page needs no network and no server: it works from a file, as an artifact of a pipeline, and printed.
-    It shows the inventory, the pools and the lock as they are; nothing is compiled. Whoever has the page has
-    all names and labels of nodes.
-
-    CLUSTER is a folder, or a name below clusters/; without one, all of them.
+    The page needs no network and no server, and can be printed. It shows the inventory, the pools and the
+    lock without a compile. It contains all names and labels of nodes. CLUSTER is a name below clusters/ or a
+    folder; by default all clusters.
 
     Options:
-        --history: How many versions of a lock the slider has, at most: half of them the newest ones, the
-            others spread over the rest. Large locks have fewer.
+        --history: The most versions of a lock on the slider: one half the newest ones, the other half spread
+            over older ones. Large locks have fewer.
     Examples:
         ipamc report --write plan.html  # all clusters below clusters/ on one page
         ipamc report lab --write lab.html  # one cluster
-        ipamc report --at 2026-11-01 --write then.html  # as it was at the end of that day, UTC
-        ipamc report --history 0 --write plan.html  # without the history of the locks, for a small page
+        ipamc report --at 2026-11-01 --write then.html  # the plan at the end of that day, UTC
+        ipamc report --history 0 --write plan.html  # a small page, without the history of the locks
     Exit codes:
         1: an input or a lock was refused, or an I/O or environment error; the page has the other clusters
     """

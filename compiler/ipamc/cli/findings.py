@@ -136,7 +136,7 @@ def format_option(function: Function) -> Function:
         return code
 
     help = "Also write the findings to this file, in this format. Repeatable."
-    said = "Format of the findings on stderr."
+    said = "The format of the findings on stderr."
     style = click.Choice(NAMES)
     option = click.option("--format", "style", type=style, default=NAMES[0], show_default=True, help=said)
     files = files_option("--report", "report", NAMES, help)
@@ -153,7 +153,7 @@ def files_option(
         for text in given:
             form, equals, path = text.partition("=")
             if form not in formats or not (equals and path):
-                raise click.BadParameter(f"{text!r} is not FORMAT=FILE; formats are {', '.join(formats)}")
+                raise click.BadParameter(f"{text!r} is not FORMAT=FILE; the formats are {', '.join(formats)}")
             pairs.append((form, writable(path)))
         if len({disk.identity(path) for _, path in pairs}) < len(pairs):
             raise click.BadParameter("two reports name the same file")
@@ -179,9 +179,9 @@ def writable(path: str) -> str:
     """
     refuse_way_out(path)
     if path == "-":
-        raise click.BadParameter("- is no file here; a file of that name is ./-")
+        raise click.BadParameter("- is not a file here: write ./- for a file with this name")
     if not disk.is_replaceable(path):
-        raise click.BadParameter(f"{path!r} is not a regular file: name another one")
+        raise click.BadParameter(f"{path!r} is not a regular file: name another file")
     return path
 
 

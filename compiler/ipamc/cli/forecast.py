@@ -31,35 +31,34 @@ if TYPE_CHECKING:
 def command(
     *, pools: tuple[str, ...], changes: tuple[str, ...], output: str, style: str, **where: Any
 ) -> int:
-    """Show for how many weeks the pools have room, or the result with nodes added or removed. Writes nothing.
+    """Show for how many weeks the pools have room, or simulate nodes added or removed. Writes nothing.
 
-    The forecast uses the history of the lock in git. It is a range, and it says how it was computed.
-
-    CLUSTER is a folder, or a name below clusters/; without one, all of them.
+    The forecast is a range from the history of the lock in git, and shows its method. CLUSTER is a name below
+    clusters/ or a folder; by default all clusters.
 
     Options:
         --what-if: Simulate a compile with nodes added or removed: '+40 rack=b', '+3 like NODE', '-rack=b',
-            '-node NAME'. Repeatable. The exit code is 1 if the compile would be refused.
+            '-node NAME'. Repeatable. Exits 1 if the compile would be refused.
     Examples:
         ipamc forecast lab  # for how many weeks each pool has room
-        ipamc forecast --pool 'rack-*'  # of some pools
-        ipamc forecast lab --what-if '+40 rack=b'  # who would get what, what is full, what would help
+        ipamc forecast --pool 'rack-*'  # only some pools
+        ipamc forecast lab --what-if '+40 rack=b'  # which blocks 40 new nodes get, and which pools are full
     Exit codes:
-        1: an input or a lock was refused, no pool has a name of --pool, the nodes of --what-if do not fit, or
-            an I/O or environment error
+        1: an input or a lock was refused, no pool matches --pool, the nodes of --what-if do not fit, or an
+            I/O or environment error
     """
     source = source_of(**where)
     if not changes:
         return _runway(source, pools, output, style)
     if pools:
-        raise click.UsageError("--what-if takes no --pool: the nodes choose their pools")
+        raise click.UsageError("--what-if takes no --pool: the selectors of pools choose the nodes")
     from ipamc.report import what_if as report
     from ipamc.review.node_changes import ChangeError, parse_change
     from ipamc.review.what_if import what_if
     from ipamc.workspace.spaces import not_space
 
     if len(source.folders) != 1:
-        raise click.UsageError("--what-if asks about the nodes of one cluster: name it")
+        raise click.UsageError("--what-if is for one cluster: name one cluster")
     folder, problems = not_space(*source.folders), Problems()
     answer: WhatIf | None = None
     misfit = ""

@@ -64,69 +64,54 @@ def command(
     style: str,
     **given: Any,
 ) -> int:
-    """Bring a running cluster into git, with the blocks that its nodes have.
+    """Import a running cluster into git; its nodes keep their blocks.
 
-    CLUSTER is a name below clusters/, or a folder. FILE is a dump of kubectl in JSON or YAML, also with gzip
-    or several documents in it, or a zip, such as that of cilium sysdump; `-`, or no file, is stdin. Make it
-    with
+    Writes cluster.yaml, ippools.yaml, nodes.yaml and ciliumnodes.yaml, and compiles. Prints what the dump
+    lacks and what you must decide. CLUSTER is a name below clusters/ or a folder. FILE is a cilium-sysdump
+    zip, or the output of this command, in JSON or YAML; `-`, or no FILE, is stdin:
 
     \b
         kubectl get nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,pods,cm -A -o json
 
-    and leave out kinds that the cluster does not have. Of Calico, add
-
-    \b
-        ippools,ipamblocks,blockaffinities,ipreservations,ipamconfigs
-
-    each with `.crd.projectcalico.org` behind it, before the first node moves to Cilium: nodes keep their
-    blocks. Of pools with IPIP or VXLAN they cannot: --distinct CIDR gives them new ones. Where Calico keeps
-    its data in etcd, `calicoctl datastore migrate export` shows the same.
-
-    Writes cluster.yaml, ippools.yaml, nodes.yaml (names, uids, labels, podCIDRs: nothing that changes by
-    itself) and ciliumnodes.yaml (the blocks that the cluster shows), and compiles: nobody is renumbered. What
-    the dump does not tell is said, and what a person must decide.
-
-    With --refresh, writes nodes.yaml and ciliumnodes.yaml again from a newer dump, and every other
-    NodeInventory of the folder that has a node which exists: a node stays in its file. Planned nodes stay.
-
-    With --machines, FILE has the machines of nodes that are to come: Machines of Cluster API and
-    BareMetalHosts of metal3 as `kubectl get machines,baremetalhosts -A -o yaml` prints them in the management
-    cluster; an inventory of kubespray, as YAML or INI; or in a file .csv, .tsv or .txt a table with a column
-    name, in which every other column is a label, or a name on each line. Adds those that the cluster does not
-    have to machines.yaml as planned nodes, and changes and removes nothing.
-
-    With --prefixes, reads no dump: it writes the pools that a table plans, and never changes a pool that is
-    there. Columns: prefix; pool, name, role or description; blockSize; status; nodeSelector, zone or site.
+    Omit the kinds that the cluster lacks. With Calico, make the dump before the first node moves to Cilium,
+    and add `ippools,ipamblocks,blockaffinities,ipreservations,ipamconfigs`, each followed by
+    `.crd.projectcalico.org`. If Calico uses etcd, run `calicoctl datastore migrate export`.
 
     Options:
-        --refresh: Bring the inventory of a cluster up to date, and nothing else.
-        --machines: Plan a node for each machine in the files, which are no dump.
-        --prefixes: Make pools of the prefixes in a CSV file instead: an export of NetBox, or a spreadsheet.
-        --helm-values: The values of Cilium's chart, in place of a cilium-config that the dump lacks.
-        --block-size: With --prefixes: the block size of pools that the file does not tell. With --distinct:
-            that of the new blocks. Above 32 it is for IPv6.
-        --label: Keep this label of nodes or machines, too; KEY may end in *.
-        --mode: Cilium's IPAM mode, where the dump does not tell.  [default for Calico: multi-pool]
-        --cilium-version: The lowest minor that runs, where the dump does not tell.
-        --managed-by: Who owns cilium-config.  [default: as the dump tells]
-        --operator: Who gives blocks from now on in cluster-pool mode: ipamc alone, or the operator in the
-            ranges that it has.
-        --distinct: Where Calico runs: give the nodes new blocks of this range, beside Calico's: of /24 (IPv6:
-            /112), or smaller ones that suffice for twice the nodes. Name one of each family.
+        --refresh: Update nodes.yaml, ciliumnodes.yaml and other NodeInventories of the cluster from a newer
+            dump. Nodes stay in their files, and planned nodes stay.
+        --machines: Add a planned node to machines.yaml for each machine in FILE, and change nothing else.
+            FILE is the output of `kubectl get machines,baremetalhosts -A -o yaml`, a kubespray inventory in
+            YAML or INI, or a .csv, .tsv or .txt file: a table with the column name, whose other columns are
+            labels, or one name per line.
+        --prefixes: Add the pools of this CSV file, from NetBox or a spreadsheet; existing pools stay.
+            Columns: prefix; pool, name, role or description; blockSize; status; nodeSelector, zone or site.
+        --helm-values: Values of Cilium's Helm chart, if the dump lacks ConfigMap cilium-config.
+        --block-size: With --prefixes, the block size of pools without one in the file. With --distinct, the
+            size of the new blocks. Values above 32 are for IPv6.
+        --label: Also keep this label of nodes or machines. KEY may end in *.
+        --mode: Cilium's IPAM mode, if the dump does not show it.  [default for Calico: multi-pool]
+        --cilium-version: Lowest Cilium minor in the cluster, if the dump does not show it.
+        --managed-by: Owner of cilium-config.  [default: as in the dump]
+        --operator: Who gives out blocks in cluster-pool mode from now on: only ipamc (bystander), or also the
+            operator, from its present ranges (adopt).
+        --distinct: With Calico: give the nodes new blocks from this range, which Calico does not use.
+            Required for pools with IPIP or VXLAN. Blocks are /24 (IPv6: /112), or smaller if twice the nodes
+            would not fit. Name one range per family.
         --rebuilt: With --refresh: the cluster was built again, and all uids are new.
     Examples:
         kubectl get nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,pods,cm -A -o json | ipamc import lab
-            # start clusters/lab/ with the blocks that the nodes of a running cluster have
-        ipamc import lab dump.json cilium-sysdump.zip  # the same from files
-        ipamc import lab dump.json --helm-values values.yaml  # where the dump lacks ConfigMap cilium-config
-        ipamc import lab dump.json --label 'example.com/*'  # keep these labels of nodes, too
+            # start clusters/lab/ with the blocks of a running cluster
+        ipamc import lab dump.json cilium-sysdump.zip  # the same, from files
+        ipamc import lab dump.json --helm-values values.yaml  # if the dump lacks ConfigMap cilium-config
+        ipamc import lab dump.json --label 'example.com/*'  # also keep these labels of nodes
         ipamc import lab dump.json --distinct 10.100.0.0/16
-            # where Calico has an overlay: give the nodes blocks of a range beside Calico's
-        ipamc import lab --refresh dump.json  # bring nodes.yaml and ciliumnodes.yaml up to date
-        ipamc import lab --machines machines.yaml racks.csv  # plan the nodes that are to come
-        ipamc import lab --prefixes plan.csv  # make pools of the ranges that a NetBox or a spreadsheet plans
+            # if Calico has an overlay: give the nodes new blocks from another range
+        ipamc import lab --refresh dump.json  # update nodes.yaml and ciliumnodes.yaml
+        ipamc import lab --machines machines.yaml racks.csv  # plan the nodes of new machines
+        ipamc import lab --prefixes plan.csv  # add the pools of a NetBox export or a spreadsheet
     Exit codes:
-        1: refused: the dump, or what a compile of it finds; or an I/O or environment error
+        1: the dump or a compile of it was refused, or an I/O or environment error
     """  # noqa: D301 - a backspace tells click where lines stay as they are
     from ipamc.workspace.dump import refuse_for_cluster
 
@@ -134,16 +119,16 @@ def command(
     refuse_for_cluster(cluster, files, f"import{way}")
     try:
         if (prefixes := given["prefixes"]) is not None:
-            _refuse_others("--prefixes reads no dump: only --block-size goes with it", _OF_PREFIXES)
+            _refuse_others("--prefixes reads no dump: combine it only with --block-size", _OF_PREFIXES)
             return _planned(cluster, prefixes, given["sizes"], style)
         if given["sizes"] and not given["distinct"]:
-            raise click.UsageError("--block-size goes with --prefixes, and with --distinct")
+            raise click.UsageError("--block-size needs --prefixes or --distinct")
         if refresh and given["values"]:
-            raise click.UsageError("--helm-values goes with the first import: a refresh reads no flags")
+            raise click.UsageError("--helm-values is for the first import: a refresh reads no flags")
         if not files and sys.stdin.isatty():
             raise click.UsageError(f"name a FILE, or pipe {'machines' if machines else 'a dump'} into stdin")
         if machines:
-            _refuse_others("--machines reads no dump: only --label goes with it", _OF_MACHINES)
+            _refuse_others("--machines reads no dump: combine it only with --label", _OF_MACHINES)
             return _machines(cluster, files, given["labels"], style)
         if refresh:
             return _refresh(cluster, files, given["labels"], style, rebuilt=given["rebuilt"])
@@ -206,13 +191,13 @@ def _start(cluster: str, files: Sequence[str], options: Options, style: str, val
         # No lock yet: it would keep what nobody planned.
         print_findings([*warnings, *imported.findings], style)
         prepare(folder)
-        say(f"next: write the ranges that are planned into {folder}/, then run: ipamc compile {cluster}")
+        say(f"next: write the planned ranges into {folder}/, then run: ipamc compile {cluster}")
         return DONE
     (outcome,) = compile_all([ClusterRun(folder=folder, today=today(), dumped=dump.kinds)], 1)
     found = (each for each in outcome.findings if each.code != _OF_THE_DUMP)
     both: Outcome = replace(outcome, findings=(*warnings, *imported.findings, *found))
     if not (outcome.done or outcome.failed):
-        line = "refused: the files are there, and neither a lock nor anything rendered"
+        line = "refused: the input files are written, but no lock and nothing in rendered/"
         both = replace(both, line=line)
     code = conclude([both], style)
     prepare(folder)
@@ -221,7 +206,7 @@ def _start(cluster: str, files: Sequence[str], options: Options, style: str, val
         say(f"next: read {folder}/, then commit it: git add .gitattributes {above} && git commit")
     elif not outcome.failed:
         where = f"in {folder}/ or in the cluster"
-        say(f"next: decide what is refused, {where}, then run: ipamc compile {cluster}")
+        say(f"next: fix the errors {where}, then run: ipamc compile {cluster}")
     return code
 
 
@@ -265,7 +250,7 @@ def _update(cluster: str, folder: str, files: Iterable[str], texts: Mapping[str,
     _say_files(folder, files, changed)
     say(line)
     if changed:
-        say(f"next: ipamc compile {cluster}, then read what it does: ipamc plan {cluster}")
+        say(f"next: ipamc compile {cluster}; to see its changes first: ipamc plan {cluster}")
     return DONE
 
 
@@ -299,7 +284,7 @@ def _machines(cluster: str, files: Sequence[str], labels: Sequence[str], style: 
             sources = {**sources, path: text or b""}
             after, _ = read(inputs.name, folder, sources, inputs.schemas) if text else (there, ())
             if len(after.nodes) != len(there.nodes) + len(new.nodes):
-                lines = "is no list of nodes to which lines can be added"
+                lines = "is not a plain list of nodes, so no node can be added"
                 raise EnvironmentFailure(f"{path} {lines}: rename it, and run this again")
             texts = {FILE: sources[path].decode()}
     except Refused as refused:
@@ -307,7 +292,7 @@ def _machines(cluster: str, files: Sequence[str], labels: Sequence[str], style: 
     print_findings(locate(new.findings, inputs.sources), style)
     listed = f" ({names(node.name for node in new.nodes)})" if new.nodes else ""
     added = f"{inputs.name}: {count(len(new.nodes), 'planned node')} added{listed}"
-    return _update(cluster, folder, [FILE], texts, f"{added}, {new.there:,} there already")
+    return _update(cluster, folder, [FILE], texts, f"{added}, {new.there:,} exist already")
 
 
 def _planned(cluster: str, file: str, sizes: Sequence[int], style: str) -> int:
@@ -334,35 +319,34 @@ def _planned(cluster: str, file: str, sizes: Sequence[int], style: str) -> int:
         inputs = Disk().inputs(folder)
     files, findings = _files_of(plan, inputs)
     if clash := sorted(files.keys() & inputs.sources.keys()):
-        without = "without the pool that it would have: rename it"
-        raise EnvironmentFailure(f"{clash[0]} is there already, {without}")
+        raise EnvironmentFailure(f"{clash[0]} exists, but not with the planned pool: rename it")
     try:
         if files:
             load_cluster(replace(inputs, sources={**inputs.sources, **files}))
     except Refused:
-        say(f"nothing is written; the findings quote what {' and '.join(sorted(files))} would have")
+        say(f"nothing is written; the findings quote the planned text of {' and '.join(sorted(files))}")
         raise
     print_findings((*plan.findings, *findings), style)
     refuse_links(folder)
     for path, data in sorted(files.items()):
         if not disk.create(path, data.decode()):
-            raise EnvironmentFailure(f"{path} is there already, and was not a moment ago: run it again")
+            raise EnvironmentFailure(f"another program has just created {path}: run this again")
         say(f"{path}: written")
     if is_new:
         prepare(folder)
         say(f"next: list your nodes in {folder}/nodes.yaml, then run: ipamc compile {cluster}")
     elif files:
-        then = "then write a nodeSelector where a pool is not for every node"
+        then = "then add a nodeSelector to pools that are not for every node"
         say(f"next: see what changes: ipamc plan {cluster}; {then}")
     else:
-        say(f"{folder}: has the {count(len(plan.pools), 'pool')} of the plan; nothing is written")
+        say(f"{folder}: unchanged, it has the {count(len(plan.pools), 'pool')} of the plan")
     return DONE
 
 
 def _by_family(sizes: Sequence[int]) -> Mapping[int, int]:
     by_family = {6 if size > 32 else 4: size for size in sizes}
     if len(by_family) < len(sizes):
-        raise click.UsageError("--block-size is given twice for one family")
+        raise click.UsageError("--block-size has two values for one family")
     return by_family
 
 

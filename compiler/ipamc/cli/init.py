@@ -40,14 +40,14 @@ apiVersion: ipamc/v1alpha1
 kind: IPPool
 metadata: {{name: default}}
 spec:
-  ipv4: {{cidrs: [10.244.0.0/16], blockSize: 24}}     # 256 blocks of 254 addresses for pods, one block a node
-  # nodeSelector: topology.kubernetes.io/zone == "a"    without one, every node
+  ipv4: {{cidrs: [10.244.0.0/16], blockSize: 24}}     # 256 blocks of 254 addresses for pods, one per node
+  # nodeSelector: topology.kubernetes.io/zone == "a"    # by default, every node
 """
 
 NODES = """\
 # yaml-language-server: $schema=../{schemas}/nodeinventory.schema.json
-# A cluster that runs has blocks already: delete this folder, and run 'ipamc import {name} DUMP', which \
-writes all of it. See ipamc import --help.
+# A running cluster has blocks already: delete this folder, and run 'ipamc import {name} DUMP', which writes \
+all files. See 'ipamc import --help'.
 apiVersion: ipamc/v1alpha1
 kind: NodeInventory
 nodes: []
@@ -56,12 +56,12 @@ nodes: []
 
 SPACE = """\
 # yaml-language-server: $schema=../{schemas}/addressspace.schema.json
-# The clusters with addressSpace: {name} may not overlap. 'ipamc compile' keeps their addresses in rendered/.
+# Clusters with addressSpace: {name} may not overlap. 'ipamc compile' keeps their addresses in rendered/.
 apiVersion: ipamc/v1alpha1
 kind: AddressSpace
 metadata: {{name: {name}}}
 spec: {{}}
-# Ranges for pools that ask with from: {name}, in place of the line above:
+# Ranges for pools with from: {name}; they replace the line above:
 # spec:
 #   ipv4: {{cidrs: [10.64.0.0/10], prefixLength: 19}}
 """
@@ -116,21 +116,22 @@ DRIVERS = {
 def command(*, cluster: str | None, space: str | None) -> int:
     """Start a new cluster or address space, and prepare the repository.
 
-    For a cluster that runs already, `ipamc import` writes its files from a dump. CLUSTER is a name below
-    clusters/, or a folder. Writes cluster.yaml, ippools.yaml and nodes.yaml where they do not exist, the
-    schemas for editors, .gitattributes, and the merge drivers into the configuration of the git repository.
+    Writes cluster.yaml, ippools.yaml and nodes.yaml if they do not exist, the schemas for editors,
+    .gitattributes, and git's merge drivers. For a running cluster, use `ipamc import`, which writes its files
+    from a dump. CLUSTER is a name below clusters/ or a folder.
 
     Options:
-        --space: Write the folder of the address space that clusters name, and its index: every compile of one
-            of them is compared with it.
+        --space: Write the folder and the index of this address space. Each compile of a member checks the
+            index.
     Examples:
         ipamc init lab  # start clusters/lab/ and prepare the repository
         ipamc init --space mesh  # start clusters/mesh/ from the clusters with addressSpace: mesh
         ipamc init
-            # prepare only the repository: once in every clone, because git does not share its configuration
+            # prepare only the repository; run it once in each clone, because git does not share its
+            configuration
     """
     if cluster is not None and space is not None:
-        raise click.UsageError("an address space has a folder of its own: omit CLUSTER")
+        raise click.UsageError("--space NAME names the folder of the address space: omit CLUSTER")
     code = DONE if space is None else _start_space(space)
     if cluster is not None:
         _start(cluster)
@@ -157,7 +158,7 @@ def _prepare_repository() -> None:
     changed = disk.replace(attributes, with_attributes(disk.read_text(attributes)))
     say(f".gitattributes: {'written' if changed else 'unchanged'}")
     if top is None:
-        again = "run 'ipamc init' again once there is one, for the merge drivers"
+        again = "to set the merge drivers, run 'ipamc init' in one"
         say(f"git config: not in a git repository: {again}")
         return
     trunk = git.likely_trunk(".")
@@ -181,7 +182,7 @@ def _named(cluster: str, run: str) -> tuple[str, str]:
     if problem := subdomain_problem(name):
         better = as_subdomain(name)
         instead = f"; {run} {typed.with_name(better).as_posix()}" if better else ""
-        raise click.UsageError(f"{name!r} cannot be the name of a cluster: it {problem}{instead}")
+        raise click.UsageError(f"{name!r} cannot name a cluster: it {problem}{instead}")
     return folder, name
 
 
@@ -196,11 +197,11 @@ def _start_space(space: str) -> int:
     there = read_sources(folder)[0] if disk.is_folder(folder) else {}
     lock = disk.read_lock(folder) if there else None
     if there and not of_space(lock, there):
-        raise EnvironmentFailure(f"{folder} is a cluster: write another addressSpace into the clusters")
+        raise EnvironmentFailure(f"{folder} is a cluster: set another addressSpace in the clusters")
     members = survey_members(folder, lock)
     if not any(found.space in {"", name} for found in members):
-        add = f"write addressSpace: {name} into the Clusters that belong to it"
-        raise EnvironmentFailure(f"no cluster beside {folder} names address space {name}: {add}")
+        add = f"set addressSpace: {name} in its Clusters"
+        raise EnvironmentFailure(f"no cluster beside {folder} belongs to address space {name}: {add}")
     path = f"{folder}/space.yaml"
     if not there:
         text = SPACE.format(name=name, schemas=SCHEMAS)
@@ -234,7 +235,7 @@ def _start(cluster: str) -> None:
         for file, kinds in _KINDS.items()
     }
     if there and all(has.values()):
-        say(f"{folder}: has a Cluster, pools and nodes already, which stay as they are")
+        say(f"{folder}: unchanged, it has a Cluster, pools and nodes already")
         _write_schemas(folder)  # a run that was stopped may have left some out
         return
     families = [family for family, words in _FAMILIES.items() if words.search(texts)]
@@ -243,20 +244,20 @@ def _start(cluster: str) -> None:
     files = first_files(name, ", ".join(families) or "IPv4", locked[1].decode() if locked else "")
     for path, content in ((f"{folder}/{file}", files[file]) for file in FILES if not has[file]):
         if not disk.create(path, content):
-            then = f"rename it, and run ipamc init {cluster} again"
-            raise EnvironmentFailure(f"{path} is there, and has no Cluster: {then}")
+            then = f"rename it, then run ipamc init {cluster} again"
+            raise EnvironmentFailure(f"{path} exists without a Cluster: {then}")
         say(f"{path}: written")
     for file in FILES:
         if has[file]:
-            say(f"{folder}: has {_NOUNS[file]} already, which stay as they are")
+            say(f"{folder}: has {_NOUNS[file]} already, and keeps them")
     _write_schemas(folder)
     if not has["nodes.yaml"]:
         first = f"list your nodes in {folder}/nodes.yaml"
     elif not has["cluster.yaml"]:
         fields = "version, managedBy, mode, ipFamilies and excludedCIDRs"
-        first = f"look at {fields} in {folder}/cluster.yaml"
+        first = f"check {fields} in {folder}/cluster.yaml"
     else:
-        first = f"look at the range in {folder}/ippools.yaml"
+        first = f"check the range in {folder}/ippools.yaml"
     say(f"next: {first}, then run: ipamc compile {cluster}")
 
 

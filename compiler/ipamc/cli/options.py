@@ -46,7 +46,7 @@ def _minor(value: str | None) -> Minor | None:
     found = known.get(value.removeprefix("v"))
     if found is None:
         first, *_, last = known
-        raise click.BadParameter(f"{value!r} is not known: {first} to {last} are")
+        raise click.BadParameter(f"{value!r} is not a known minor: use {first} to {last}")
     return found
 
 
@@ -73,15 +73,14 @@ clusters_argument = click.argument("clusters", nargs=-1, metavar="[CLUSTER]...")
 cluster_argument = click.argument("cluster", metavar="CLUSTER")
 files_argument = click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
 _HELP = {
-    "clusters-from": "Read the clusters from this file instead, a folder or name on a line; - is stdin. "
-    "One run takes any number of them.",
-    "at": "Read the clusters of a commit: a git revision, or a date in UTC (2026-11-21, 2026-11-21T09:30), "
-    "which means the last commit of HEAD's first parents until then.",
-    "assume": "Take a Cilium that is newer than what ipamc knows for this minor, in this run. "
-    "Pipelines and other verbs follow `assume` in the Cluster instead.",
-    "jobs": "Processes for several clusters.  [default: one for each processor]",
-    "context": "The context of the kubeconfig.  [default: spec.context of the cluster, or its name]",
-    "trunk": "Skip clusters that are newer in this revision than in HEAD.",
+    "clusters-from": "Read any number of clusters from this file, one name or folder per line; - is stdin.",
+    "at": "Read the clusters at a git revision, or at a date in UTC (2026-11-21, 2026-11-21T09:30), "
+    "which selects the last first-parent commit of HEAD until then.",
+    "assume": "Treat an unknown newer Cilium as this minor, in this run. "
+    "To do so in pipelines and other verbs, set `assume` of the Cluster.",
+    "jobs": "The number of processes for several clusters.  [default: one per processor]",
+    "context": "The context of the kubeconfig.  [default: spec.context of the Cluster, or its name]",
+    "trunk": "Skip clusters for which this revision is newer than HEAD.",
 }
 clusters_from_option = click.option("--clusters-from", "listed", metavar="FILE", help=_HELP["clusters-from"])
 _at_option = click.option("--at", type=Revision(), metavar="REV|DATE", help=_HELP["at"])
@@ -100,7 +99,7 @@ def gates(words: Collection[str], *more: str) -> frozenset[str]:
 
     found = frozenset(word for text in words for word in text.split(","))
     if unknown := sorted(found - GATES.keys() - {*more}):
-        raise click.BadParameter(f"{unknown[0]!r} is none of {', '.join((*GATES, *more))}")
+        raise click.BadParameter(f"{unknown[0]!r} is not one of {', '.join((*GATES, *more))}")
     return found
 
 
@@ -108,7 +107,7 @@ def output_option(*kinds: str, required: bool = False) -> Callable[[Function], F
     """Return a decorator that adds --output, as `output`: the data on stdout, by default the first kind."""
     default = None if required else kinds[0]
     shown, type = not required, click.Choice(kinds)
-    help = "What goes to stdout."
+    help = "The output on stdout."
     return click.option(
         "-o", "--output", type=type, required=required, default=default, show_default=shown, help=help
     )
@@ -126,13 +125,13 @@ def clusters_of(clusters: tuple[str, ...], listed: str | None) -> tuple[str, ...
     if listed is None:
         return clusters
     if clusters:
-        raise click.UsageError("name clusters, or give --clusters-from: both are too many")
+        raise click.UsageError("clusters and --clusters-from exclude each other: omit one of them")
     from ipamc.workspace.disk import read_argument
     from ipamc.workspace.failure import EnvironmentFailure
 
     found = tuple(line for line in map(str.strip, read_argument(listed).split("\n")) if line)
     if not found:
-        raise EnvironmentFailure(f"{listed} names no cluster: write a folder or a name on each line")
+        raise EnvironmentFailure(f"{listed} names no cluster: write one name or folder per line")
     return found
 
 

@@ -64,8 +64,8 @@ def allowed(value: tuple[str, ...]) -> frozenset[str]:
     return frozenset(label.removeprefix("ipamc/") for label in found if label.startswith("ipamc/"))
 
 
-_WRITE = "Write the plan in this format to a file, too. Repeatable: one compile serves them all."
-_FAIL_ON = f"Exit 1 if this happens, unless it is allowed: {', '.join(GATES)}."
+_WRITE = "Also write the plan to this file, in this format. Repeatable, with one compile for all."
+_FAIL_ON = f"Exit 1 on these changes, unless --allow permits them: {', '.join(GATES)}."
 
 
 FORMER = {"--allow-deleted": "--allow=ipamc/delete-cluster", "--allow-released": "--allow=ipamc/release"}
@@ -102,41 +102,37 @@ def command(  # noqa: PLR0913 - an argument for each option
     assume: options.Minor | None,
     style: str,
 ) -> int:
-    """Show what changes: added, quarantined, released and renumbered blocks, flags, pools and free room.
+    """Show what a compile changes, and what that does to the running cluster. Writes nothing.
 
-    And what the running cluster does with it: steps of a change of mode, restarts, objects that leave.
+    Lists the blocks that are added, quarantined, released or renumbered, changed flags and pools, free room,
+    steps of a mode change, restarts, and objects that leave.
 
-    CLUSTER is a folder, or a name below clusters/; without one, all of them, and those that only the base
-    has. The base is read as it was committed, or as it lies on the disk; it is not compiled again. It is
-    compared with the result of a compile now. Writes nothing.
+    Compares a compile of the working tree with the base: the lock and the rendered files at --base, or on the
+    disk. CLUSTER is a name below clusters/ or a folder; by default all clusters, also those that only the
+    base has.
 
     Options:
-        --base: Compare with the lock and the rendered files of this revision, instead of those on the disk.
+        --base: Compare with the lock and the rendered files of this revision, not with those on the disk.
         --detailed-exitcode: Exit 2 if something changes.
-        --allow: Labels of the request, by which a person agrees: ipamc/rename to what --fail-on rename
-            refuses. Other labels are ignored. Two are needed without --fail-on, too: ipamc/delete-cluster for
-            clusters that only the base has (what was applied there stays), and ipamc/release for a quarantine
-            that ends early without a line of --release in the lock.
-        --filters: Show which lines of routers' filters come before the apply and which go after it, also
-            where `bgp` of the Cluster is none.
+        --allow: Labels of the request: ipamc/rename allows what --fail-on rename refuses. Other labels are
+            ignored. Even without --fail-on, a deleted cluster needs ipamc/delete-cluster (applied objects
+            stay), and a quarantine that ends early without --release needs ipamc/release.
+        --filters: Show which lines of router filters to add before the apply and to remove after it, even if
+            `bgp` of the Cluster is none.
     Examples:
         ipamc plan  # what 'ipamc compile' would change in all clusters below clusters/
         ipamc plan --base origin/main  # what this branch changes
         ipamc plan --base origin/main --output markdown  # the same, as a comment for a pull request
         ipamc plan lab --base HEAD~1 --output json  # the same, for programs
-        ipamc plan --base origin/main --output html > plan.html
-            # maps before and after, to look at and to search
-        ipamc plan --base origin/main --output svg > plan.svg
-            # the parts of the maps that change, as a picture
-        ipamc plan --base origin/main --fail-on renumber,leave
-            # exit 1 if a node is renumbered or leaves
+        ipamc plan --base origin/main --output html > plan.html  # maps before and after, with search
+        ipamc plan --base origin/main --output svg > plan.svg  # a picture of the changed parts of the maps
+        ipamc plan --base origin/main --fail-on renumber,leave  # exit 1 if a node is renumbered or leaves
         ipamc plan --base origin/main --fail-on renumber,rename --allow "$LABELS"
-            # the same in a pipeline, where the label ipamc/renumber or ipamc/rename agrees
+            # the same in a pipeline, unless the request has the label ipamc/renumber or ipamc/rename
     Exit codes:
         0: done; with --detailed-exitcode: nothing changes
-        1: refused: a cluster was deleted, a line of a lock changed as no verb changes it, a published CIDR
-            would not stay, an input was refused, or --fail-on; or an I/O or environment error. The plan is
-            printed first
+        1: refused: a deleted cluster, a lock line edited by hand, a published CIDR that would go, a refused
+            input, or --fail-on; or an I/O or environment error. The plan is printed first
         2: only with --detailed-exitcode: something changes
     """
     from ipamc.cli.runner import compiling, prepare
@@ -243,7 +239,7 @@ def failed(task: PlanRun, exception: BaseException) -> ClusterReport:
     if isinstance(exception, Refused):
         findings = exception.diagnostics
         errors = count(sum(finding.severity is Severity.ERROR for finding in findings), "error")
-        said = f"{errors}, so there is nothing to compare"
+        said = f"{errors}, nothing to compare"
         return ClusterReport(name=name, status=PlanStatus.REFUSED, said=said, findings=findings)
     problem = problem_of(exception)
     return ClusterReport(name=name, status=PlanStatus.FAILED, said=problem.line, bug=problem.trace)
@@ -277,7 +273,7 @@ def _run(task: PlanRun) -> ClusterReport:
         status, said = PlanStatus.NEW, f"{task.revision} has no such cluster"
     elif was != task.folder:
         status = PlanStatus.RENAMED
-        said = f"it is {name_of(was)} in {task.revision}, and is compared with that"
+        said = f"compared with {name_of(was)}, its name in {task.revision}"
     phase("comparing")
     plan = compilation.plan
     base = before or empty_base(name, plan.lock.mode)
@@ -319,7 +315,7 @@ def _deleted(folder: str, lock: Lock | None, base: str, allow: frozenset[str]) -
     lines = [line for line in lock.lines if line.state is State.HELD] if lock else []
     nodes, agreed = len({line.node for line in lines}), Gate.DELETE_CLUSTER in allow
     held = f"with {count(nodes, 'node')} and {count(len(lines), 'block')}"
-    said = f"{base or 'the disk'} has it, {held}; what was applied stays in the cluster. To restore it:"
+    said = f"{base or 'the disk'} has it, {held}; applied objects stay in the cluster. To restore it:"
     said = f"{said} git checkout {base or 'HEAD'} -- {quote(folder)}"
     name, status = name_of(folder), PlanStatus.DELETED
     return ClusterReport(name=name, status=status, said=said, nodes=nodes, agreed=agreed)
@@ -334,17 +330,17 @@ def _ways_back(base: str, cluster: ClusterReport) -> list[str]:
     if not difference or not (cluster.unlawful or published_lost(cluster)):
         return []
     if behind(base):
-        lost = "are not merged here, and what they added looks as if it had vanished"
+        lost = "are not merged here, so their additions look like deletions"
         here = f"ipamc plan {name} --base $(git merge-base HEAD {base})"
         return [
-            f"{base} has commits that {lost}: git merge {base}, and plan again;",
-            f"or compare with where this branch began: {here}",
+            f"{base} has commits that {lost}: run git merge {base}, and plan again",
+            f"or compare with the start of this branch: {here}",
         ]
     if not published_lost(cluster):
         return []
-    stays = "what is published stays, as nodes may have blocks of it"
+    stays = "published CIDRs stay, because nodes may have blocks from them"
     back = f"git checkout {base} -- {quote(folder_of(name))}/{disk.RENDERED}"
-    return [f"{stays}; a compile that sees it says what to write: {back}, then: ipamc compile {name}"]
+    return [f"{stays}: run {back} && ipamc compile {name}, which shows what to write"]
 
 
 def rendered(report: PlanReport, style: str, day: str, *, coloured: bool = False) -> str:

@@ -30,16 +30,16 @@ def parse_query(text: str) -> Query:
     """Read IP, CIDR or NODE. Raises UsageError for anything else, with a similar one."""
     text = text.strip()
     if of_kubectl := re.fullmatch(r"(?:nodes?|no|ciliumnodes?|cn)/(.*)", text):
-        raise click.UsageError(f"{text!r} is kubectl's word for a node: write {of_kubectl[1]}")
+        raise click.UsageError(f"{text!r} has kubectl's prefix: write {of_kubectl[1]}")
     if url := _URL(text):
-        raise click.UsageError(f"{text!r} is more than an address: write {url[1] or url[2]}")
+        raise click.UsageError(f"{text!r} is not only an address: write {url[1] or url[2]}")
     if "/" in text and (_NUMBERS(text) or not _is_range(text)):
         return Query(text=text, block=parse_cidr(text), node="")
     if _FOUR_NUMBERS(text):
         return Query(text=text, block=_address(text, 4), node=text)
     if ":" in text:
         return Query(text=text, block=_address(text, 6), node="")
-    node = node_name(text, "not an address, not a CIDR, and not a node's name")
+    node = node_name(text, "not an address, a CIDR or a node's name")
     return Query(text=text, block=None, node=node)
 
 

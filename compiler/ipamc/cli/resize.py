@@ -22,18 +22,19 @@ from ipamc.cli.terminal import progress, show, show_record
 @assume_option
 @format_option
 def command(*, cluster: str, files: tuple[str, ...], every: bool, output: str, style: str, **run: Any) -> int:
-    """Give nodes more blocks, and take unused ones back, by a dump of what runs.
+    """Give nodes more blocks, and take unused ones back, based on a dump of the cluster.
 
-    CLUSTER is a folder, or a name below clusters/. FILE is what kubectl get prints as JSON or YAML, a zip of
-    cilium-sysdump, or - for stdin. Use is what CiliumNodes, CiliumEndpoints and Pods show together. What
-    pools say in `usage` decides. Blocks that nodes give back are quarantined. Writes the lock and the
-    manifests as compile does; without anything to do it writes nothing.
+    FILE is the output of kubectl in JSON or YAML, a cilium-sysdump zip, or - for stdin. CiliumNodes,
+    CiliumEndpoints and Pods show the use; `usage` of the pools has the thresholds. Returned blocks go into
+    quarantine. Writes the lock and the manifests like a compile, or nothing if nothing changes. CLUSTER is a
+    name below clusters/ or a folder.
 
     Options:
         --check: Write nothing; exit 1 if something would change.
-        --all: Show the nodes of which nothing changes, too.
+        --all: Also show nodes that do not change.
     Examples:
-        kubectl get nodes,ciliumnodes,ciliumendpoints,pods -A -o json | ipamc resize lab -  # by what runs now
+        kubectl get nodes,ciliumnodes,ciliumendpoints,pods -A -o json | ipamc resize lab -
+            # based on what runs now
         ipamc resize lab dump.json --check  # write nothing; fail if something would change
         ipamc resize lab dump.json --all --output json  # the use of every node, for programs
     Exit codes:
@@ -59,7 +60,7 @@ def command(*, cluster: str, files: tuple[str, ...], every: bool, output: str, s
     try:
         with progress("reading the dump"):
             dump, warnings = load_dump(files, nodes=False)
-        with progress("looking at the use of blocks"):
+        with progress("reading the use of blocks"):
             inputs = replace(Disk(assume=run["assume"]).inputs(folder), today=day, skip_tests=True)
             now = compile_cluster(inputs)
             try:

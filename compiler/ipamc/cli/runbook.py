@@ -57,40 +57,40 @@ CHANGES = (
 def command(
     *, cluster: str, base: str | None, change: str | None, output: str, style: str, **asked: Any
 ) -> int:
-    """Print the ordered steps of a change, with commands to paste and checks.
+    """Print the steps of a change that needs more than an apply, with commands and checks. Writes nothing.
 
-    For changes that an apply alone cannot do: which nodes, in which waves, what is drained, deleted, merged,
-    applied and restarted, how to tell that a step worked, and the way back. Without --change it compares the
-    cluster with a base, and prints the steps of what is under way. Writes nothing.
+    The steps name the nodes of each wave, what to drain, delete, merge, apply and restart, how to check each
+    step, and the way back. Without --change, they are the steps of changes under way, compared with a base.
 
-    CLUSTER is a folder, or a name below clusters/. Commands are for the top folder of the repository, and for
-    a kubeconfig with the context of the cluster. --selector and --node, --pool are added up.
+    Run the commands at the top of the repository, with a kubeconfig that has the context of the cluster.
+    --node, --pool and --selector add up. CLUSTER is a name below clusters/ or a folder.
 
     Options:
-        --base: What the cluster has now.  [default: what was last applied, if git knows it
-            (refs/ipamc/applied/CLUSTER); else the lock and the rendered files on the disk]
+        --base: The present state of the cluster.  [default: the last apply, if git has
+            refs/ipamc/applied/CLUSTER; else the lock and the rendered files on the disk]
         --change: A change that has not begun.
         --node: The nodes to change.
         --pool: The pools to change.
-        --selector: The nodes that it is about, in the language of nodeSelector.
-        --to: What it leads to: a mode, a CIDR (new-range), a node (replace-node), a minor (upgrade),
+        --selector: The nodes to change, in the syntax of nodeSelector.
+        --to: The target of the change: a mode, a CIDR (new-range), a node (replace-node), a minor (upgrade),
             'distinct' (calico).
         --wave-size: The most nodes that are without pods at a time.  [default: a tenth of the cluster; with
-            --by, all of a value]
-        --by: Nodes with different values of this label are in different waves; 'zone' is
+            --by, all nodes of a value]
+        --by: Put nodes with different values of this label into different waves; 'zone' is
             topology.kubernetes.io/zone.
     Examples:
-        ipamc runbook lab  # the steps of what is under way: pending and settled renumbers, a new mode, …
-        ipamc runbook lab --base HEAD~1  # of what changed since this revision
+        ipamc runbook lab  # the steps of changes under way: pending and settled renumbers, a new mode, …
+        ipamc runbook lab --base HEAD~1  # the steps of what changed since this revision
         ipamc runbook lab --change renumber --pool rack-a --by zone
-            # the steps of a renumber that has not begun, a wave for each zone
-        ipamc runbook lab --change new-range --pool rack-a --to 10.9.0.0/16  # a pool moves to a new range
+            # the steps of a renumber that has not begun, one wave per zone
+        ipamc runbook lab --change new-range --pool rack-a --to 10.9.0.0/16  # move a pool to a new range
         ipamc runbook lab --change replace-node --node n7 --to n8  # n8 replaces n7, and gets its blocks
-        ipamc runbook lab --change upgrade --to 1.18  # Cilium, minor by minor
-        ipamc runbook lab --output json  # the same for programs
+        ipamc runbook lab --change upgrade --to 1.18  # upgrade Cilium, minor by minor
+        ipamc runbook lab --output json  # for programs
     Exit codes:
         0: printed; also if nothing is under way
-        1: an input or a lock was refused, the change cannot be made as asked, or an I/O or environment error
+        1: an input or a lock was refused, the change is impossible as requested, or an I/O or environment
+            error
     """
     from ipamc.model.lock import Consent
     from ipamc.pipeline import compile_cluster
@@ -102,9 +102,9 @@ def command(
 
     split = Split(size=asked.pop("wave_size") or 0, by=asked.pop("by"))
     if change is None and any(asked.values()):
-        raise click.UsageError("--node, --pool, --selector and --to are for --change")
+        raise click.UsageError("--node, --pool, --selector and --to need --change")
     if change and base:
-        raise click.UsageError("--base is for what is under way, --change for what is not: omit one")
+        raise click.UsageError("--base is for changes under way, --change for a new one: omit one of them")
     folder = not_space(*find((cluster,)))
     day = today()
     try:
@@ -116,7 +116,7 @@ def command(
             known = {key for node in plan.scheme.nodes for key in node.labels}
             known |= {short for short, label in SHORT.items() if label in known}
             if split.by and split.by not in known:
-                meant = suggestion(split.by, known) or f"their labels: {names(sorted(known))}"
+                meant = suggestion(split.by, known) or f"the labels are {names(sorted(known))}"
                 raise click.UsageError(f"--by {split.by}: no node has this label; {meant}")
             site = Site(plan, assets("templates/runbooks"), inputs.folder, loops=output == "markdown")
             if change:
@@ -135,8 +135,9 @@ def command(
     if not found:
         against = _known(folder, base) or "the lock and the rendered files on the disk"
         say(
-            f"{name}: nothing is under way that an apply alone cannot do, compared with {against}; "
-            f"--base REV compares with another state, --change has the steps of {', '.join(CHANGES)}"
+            f"{name}: no change is under way that needs more than an apply, compared with {against}\n"
+            f"  --base REV compares with another state; --change prints the steps of a new change: "
+            f"{', '.join(CHANGES)}"
         )
     return DONE
 

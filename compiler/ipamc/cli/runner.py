@@ -137,13 +137,13 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
         before = f"git checkout HEAD -- {typed(inputs.lock_path)}"
         old, new = renamed
         if seen := plan.scheme.cilium_nodes_by_name.get(old):
-            before = f"take CiliumNode {old} out of {typed(seen.at.path)}, then {before}"
-        steps += (f"if {new} is {old} with a new name: {before} && ipamc lock {name} --rename {old}={new}",)
+            before = f"remove CiliumNode {old} from {typed(seen.at.path)}, then {before}"
+        steps += (f"if {new} is {old} under a new name: {before} && ipamc lock {name} --rename {old}={new}",)
     against = _judged(merged.before, plan, task.today).lines if merged else ()
     if merged and (
         unlawful := [str(each.line.block) for each in against if each.before and each.verdict in UNLAWFUL]
     ):
-        steps += (f"ipamc plan {name} --base {merged.rev} refuses what became of {names(unlawful)}",)
+        steps += (f"ipamc plan {name} --base {merged.rev} refuses the change of {names(unlawful)}",)
     return Outcome(
         name=name,
         folder=task.folder,
@@ -164,7 +164,7 @@ def _unlawful(task: ClusterRun, plan: Plan) -> Iterator[Diagnostic]:
     if base:
         lines = _judged(base.lines, plan, task.today).lines
         found = [each for each in lines if each.before and each.verdict in UNLAWFUL]
-        first = f"commit {typed(path)} as it is; once that is merged, adopt in a change of its own"
+        first = f"commit and merge the present {typed(path)} first; adopt in a separate change"
         for each in line_changed(base, plan, found, task.today, "", ""):
             yield replace(each, help=first)
 
@@ -269,10 +269,9 @@ def placed(plan: Plan, today: str) -> str:
     if before != now and (before or any(line.state is State.PENDING for line in now)):
         moved = len(_judged(before, plan, today).moving)  # only here can a run renumber
     space = isinstance(plan.scheme, AddressSpace)
-    nodes, blocks = ("range asked for", "range") if space else ("node", "block")
-    asked = "ranges asked for" if space else ""
+    nodes, blocks = ("requested range", "range") if space else ("node", "block")
     return (
-        f"{count(len(plan.scheme.nodes), nodes, asked)}, {count(origins.total(), blocks)} added"
+        f"{count(len(plan.scheme.nodes), nodes)}, {count(origins.total(), blocks)} added"
         f"{f' ({why})' if why else ''}, {returned:,} returned, {len(leavers):,} left, {moved:,} renumbered"
     )
 

@@ -51,44 +51,40 @@ def command(  # noqa: PLR0913 - an argument for each option
 ) -> int:
     """Show how full the pools are, according to the lock. Writes nothing.
 
-    One line per pool and family: how much is used, how much is free, and for how many more nodes there is
-    room. Room is the number of free blocks of the pool's blockSize, divided by blocksPerNode; in dual-stack,
-    of both families. 'comes free' is the next day on which a quarantine ends, and how many blocks it frees. A
-    bar is red if there is no room for a node, and yellow if less than 10 % of the addresses are free.
+    Prints one line per pool and family: used and free addresses, and room for more nodes, which is the number
+    of free blocks of blockSize divided by blocksPerNode (in dual-stack, of both families). 'comes free' is
+    the next day on which a quarantine ends. 'held at start' marks a block of a pool that Cilium's operator
+    also allocates from, if no CiliumNode shows it yet. A bar is red without room, and yellow below 10 % free.
 
-    The numbers are those of the whole pool, regardless of --node and --state. Filters combine: a block must
-    match all of them.
-
-    CLUSTER is a folder, or a name below clusters/; without one, all of them. 'held at start' is a block of a
-    pool that Cilium's operator also allocates from, if no CiliumNode shows yet that the node has it.
+    The numbers are those of the whole pool, regardless of --node and --state. A block must match all filters.
+    CLUSTER is a name below clusters/ or a folder; by default all clusters.
 
     Options:
         --state: Only blocks in this state, and their pools: held, pending, quarantined or released.
-        --sort: use: the fullest first, before them those without room; name: A to Z; free, size, room: the
-            largest first.
+        --sort: use: pools without room first, then the fullest; name: A to Z; free, size, room: the largest
+            first.
         --reverse: Reverse the order.
         --show-blocks: Add a line for each block of the lock, with its node and state.
-        --ranges: Add a line for each range of a pool.  [default: where a pool has several]
-        --all: Show all pools. A terminal shows the first 30 of a cluster.
+        --ranges: Add a line for each range of a pool.  [default: for pools with several]
+        --all: Show all pools. By default a terminal shows the first 30 of a cluster.
     Examples:
         ipamc show  # the pools of all clusters below clusters/, the fullest first
-        ipamc show lab --show-blocks  # and which node has which block
+        ipamc show lab --show-blocks  # also which node has which block
         ipamc show lab --pool 'rack-*' --sort room  # some pools, those with the most room first
         ipamc show --state quarantined  # what is in quarantine, and until when
-        ipamc show lab --at 2026-11-21  # as they were at the end of that day, UTC
-        ipamc show lab --output json  # the same, for programs, with all digits
-        ipamc show --output csv > pools.csv  # for a spreadsheet; with --show-blocks the blocks
-        ipamc show --output prometheus > x.prom.$$ && mv x.prom.$$ ipamc.prom  # metrics, at once
+        ipamc show lab --at 2026-11-21  # the pools at the end of that day, UTC
+        ipamc show lab --output json  # for programs, with all digits
+        ipamc show --output csv > pools.csv  # for a spreadsheet; with --show-blocks, the blocks
+        ipamc show --output prometheus > x.prom.$$ && mv x.prom.$$ ipamc.prom  # metrics, replaced at once
     Exit codes:
-        1: an input or a lock was refused, nothing has a name of --pool or --node, or an I/O or environment
-            error
+        1: an input or a lock was refused, nothing matches --pool or --node, or an I/O or environment error
     """
     from ipamc.model.lock import State
     from ipamc.report.lock_lines import about_disputed, about_started
     from ipamc.review.shown_pools import Choice
 
     if output == "prometheus" and (show_blocks or nodes or states):
-        only = "metrics are of pools: --output prometheus takes no --show-blocks, --node or --state"
+        only = "--output prometheus has metrics of pools: omit --show-blocks, --node and --state"
         raise click.UsageError(only)
     choice = Choice(pools=pools, nodes=nodes, states=frozenset(map(State, states)))
     reading = Reading(source_of(**where), choice)

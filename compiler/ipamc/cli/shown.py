@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 Made = TypeVar("Made")
 
 STATES = ("held", "pending", "quarantined", "released")
-POOL = "Only this pool, or those that match a pattern such as 'rack-*'."
-NODE = "Only the blocks of this node, or of those that match a pattern, and their pools."
+POOL = "Only this pool, or the pools that match a pattern such as 'rack-*'."
+NODE = "Only the blocks of this node, or of nodes that match a pattern, and their pools."
 
 
 class Reading(Struct):
@@ -66,7 +66,7 @@ class Reading(Struct):
         choice = self.choice
         chosen = (("of pool", choice.pools), ("of node", choice.nodes), ("that is", sorted(choice.states)))
         asked = [f"{what} {' or '.join(some)}" for what, some in chosen if some]
-        unread = ", as far as they could be read" if self.problems else ""
+        unread = " (some could not be read)" if self.problems else ""
         return f"{count(len(self.source.folders), 'cluster')}{unread}: no block {' '.join(asked)}"
 
     def unmatched(self, found: Sequence[object]) -> list[str]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class Kinds(Lazy):
     """What can be suggested."""
 
-    lines = {"pool": "Free space for a pool, in the whole address space."}  # noqa: RUF012 - never written to
+    lines = {"pool": "Suggest free space for a pool, in the whole address space."}  # noqa: RUF012 - never written to
     examples = (("ipamc suggest pool lab --size 19", "a /19 for a new pool of lab"),)
     exits = ("suggested", "nothing is free, or an input was refused")
 
@@ -39,7 +39,7 @@ class Kinds(Lazy):
 
 @click.group(cls=Kinds)
 def command() -> None:
-    """Suggest what could be written into the inputs. Writes nothing."""
+    """Suggest changes to the inputs. Writes nothing."""
 
 
 @click.command(cls=Verb)
@@ -64,27 +64,28 @@ def pool(  # noqa: PLR0913 - an argument for each option
     output: str,
     style: str,
 ) -> int:
-    """Suggest free space for a pool, the best first, with the YAML lines to paste. Writes nothing.
+    """Suggest free space for a pool, the best first, with YAML to paste. Writes nothing.
 
-    Nothing of it is in a pool, reserved, excluded, in a line of a lock, published, or in the /24 of a node's
-    address (IPv6: /64), in any cluster of CLUSTER's addressSpace. It is as near as can be to what the pool or
-    the cluster has, so that routes and firewall rules stay few: it joins a range to a larger prefix, else it
-    shares a small prefix with one, and it leaves large free blocks whole. Service CIDRs are known only where
-    excludedCIDRs names them.
+    The space is unused in all clusters of CLUSTER's addressSpace: not in a pool, reserved, excluded, in a
+    line of a lock, published, or in the /24 (IPv6: /64) of a node's address. Service CIDRs count only if
+    excludedCIDRs lists them.
+
+    The best space extends a range of the pool or the cluster to a larger prefix, or lies near one, so that
+    routes and firewall rules stay few; large free blocks stay whole.
 
     Options:
         --size: The prefix length.
-        --pool: Grow this pool of CLUSTER; without it, the space is for a new one.
-        --from: Look only here. Without it: in nativeRoutingCIDR, and in the private networks (RFC
-            1918, RFC 6598, of IPv6 the /48) where a pool is.
-        --address-space: Without CLUSTER: the clusters of this address space count.
-        --family: Without it: that of --from, else of the pool or the cluster's first one; IPv6 for a size
-            above 32.
-        --count: How many suggestions.
+        --pool: Extend this pool of CLUSTER.  [default: suggest space for a new pool]
+        --from: Search only these CIDRs.  [default: nativeRoutingCIDR, and the private networks of the pools
+            (RFC 1918, RFC 6598; the /48 for IPv6)]
+        --address-space: Without CLUSTER: search for space in this address space.
+        --family: Address family.  [default: that of --from, else of the pool or the cluster's first one; IPv6
+            for a size above 32]
+        --count: The number of suggestions.
     Examples:
-        ipamc suggest pool lab --size 19  # a /19 for a new pool, near to the pools of lab
-        ipamc suggest pool lab --pool rack-a --size 22  # a /22 more for a pool
-        ipamc suggest pool lab --size 19 --from 10.0.0.0/8  # out of these addresses only
+        ipamc suggest pool lab --size 19  # a /19 for a new pool, near the pools of lab
+        ipamc suggest pool lab --pool rack-a --size 22  # another /22 for a pool
+        ipamc suggest pool lab --size 19 --from 10.0.0.0/8  # only within this CIDR
         ipamc suggest pool --address-space fabric-1 --size 16  # for a new cluster of an address space
     Exit codes:
         0: suggested
@@ -100,7 +101,7 @@ def pool(  # noqa: PLR0913 - an argument for each option
         mine, given = _read(cluster, space, pool, problems, known)
     if problems:
         code = problems.conclude(style)
-        tell(style, "nothing is suggested: the addresses of all clusters of the address space must be known")
+        tell(style, "no suggestion: a suggestion needs the addresses of all clusters of the address space")
         return code
     chosen = mine.pools_by_name.get(pool) if mine and pool else None
     if mine and pool and not chosen:
@@ -113,10 +114,10 @@ def pool(  # noqa: PLR0913 - an argument for each option
     else:
         show(suggestions.text(answer))
     if mine and not mine.address_space:
-        tell(style, f"{mine.name} names no addressSpace: no other cluster was looked at")
+        tell(style, f"{mine.name} has no addressSpace: other clusters were not checked")
     if mine and chosen and mine.shared_pools and chosen.name in mine.auto_create:
         fixed = f"Cilium's operator creates pool {chosen.name} by its flag and never changes it"
-        tell(style, f"{fixed}: a new pool is the way to grow (omit --pool; --size {size})")
+        tell(style, f"{fixed}: to grow, add a new pool (omit --pool; --size {size})")
     known_free = suggestions.about_space(answer.space) if answer.space else suggestions.UNKNOWN
     tell(style, known_free if answer.found else suggestions.nothing(answer))
     code = problems.conclude(style)
@@ -131,14 +132,14 @@ def _read(
     from ipamc.workspace.survey import survey_members
 
     if name and space:
-        raise click.UsageError("CLUSTER has an address space of its own: omit --address-space")
+        raise click.UsageError("CLUSTER names its own address space: omit --address-space")
     if pool and not name:
-        raise click.UsageError("--pool is a pool of CLUSTER: name the cluster")
+        raise click.UsageError("--pool needs CLUSTER: name the cluster of the pool")
     mine = None
     folders = [not_space(*find([name]))] if name else find()
     if space is None:
         if len(folders) != 1:
-            raise click.UsageError("there are several clusters: name one, or --address-space")
+            raise click.UsageError("there are several clusters: name one, or give --address-space")
         with problems.of(folders[0]):
             known.append(member_of(Disk().inputs(folders[0])))
         if problems:
@@ -163,7 +164,7 @@ def _read(
             with problems.of(f"{parent}/{other}"):
                 known.append(member_of(Disk().inputs(f"{parent}/{other}")))
         if not known and not problems:
-            raise click.UsageError(f"no cluster names the address space {space!r}")
+            raise click.UsageError(f"no cluster belongs to address space {space!r}")
         known.sort(key=lambda member: member.cluster.name)
     return mine, given
 
@@ -174,13 +175,13 @@ def _family(
     """Return the family, 4 or 6, of the wanted space. Raises UsageError for contradictory options."""
     families = {block.family for block in areas}
     if len(families) > 1:
-        raise click.UsageError("--from names both families: ask for one after the other")
+        raise click.UsageError("--from has both families: give one per run")
     chosen = int(asked[-1]) if asked else next(iter(families), 0)
     if not chosen:
         own = next(iter(pool.families), 4) if pool else cluster.families[0] if cluster else 4
         chosen = 6 if size > BITS[4] else own
     if families - {chosen}:
-        raise click.UsageError(f"--from is not of {asked}")
+        raise click.UsageError(f"--from does not match --family {asked}")
     if size > BITS[chosen]:
         raise click.UsageError(f"--size {size}: IPv{chosen} has prefixes of 1 to {BITS[chosen]}")
     if small := next((block for block in areas if block.prefix > size), None):
@@ -188,7 +189,7 @@ def _family(
     part = pool.families.get(chosen) if pool else None
     if pool and part and size > part.block_size:
         raise click.UsageError(
-            f"a /{size} holds no block of pool {pool.name}, whose blocks are of /{part.block_size}: "
-            f"--size {part.block_size} or less"
+            f"a /{size} is too small for a block of pool {pool.name}, which is a /{part.block_size}: "
+            f"use --size {part.block_size} or less"
         )
     return chosen

@@ -48,19 +48,19 @@ class Outcome(Struct, frozen=True, kw_only=True):
 def command(
     *, clusters: tuple[str, ...], output: str, jobs: int | None, assume: Minor | None, style: str
 ) -> int:
-    """Make the tests of clusters, documents of kind Tests, on what a compile would give now. Writes nothing.
+    """Run only the address-plan tests, documents of kind Tests, on the result of a compile. Writes nothing.
 
-    CLUSTER is a folder, or a name below clusters/; without one, all of them. Then a test in
-    clusters/tests.yaml that is about no node of any cluster fails, too. A compile makes the same tests, and
-    is refused by one that fails.
+    A compile runs the same tests, and is refused if one fails. CLUSTER is a name below clusters/ or a folder;
+    by default all clusters. Then a test in clusters/tests.yaml that matches no node of any cluster also
+    fails.
 
     Examples:
         ipamc test  # the tests of all clusters below clusters/, and those in clusters/tests.yaml
-        ipamc test lab  # those that hold for one cluster
-        ipamc test --report junit=tests.xml  # for CI: a test case for each, also those that pass
+        ipamc test lab  # the tests that apply to one cluster
+        ipamc test --report junit=tests.xml  # for CI: a test case for each test, also those that pass
         ipamc test lab --output json  # for programs: schemas/test.output.json
     Exit codes:
-        0: every test passed, or is only warned of
+        0: every test passed, or only warned
         1: a test failed, an input was refused, or an I/O or environment error
     """
     from ipamc.report.finding_documents import TESTS_VERSION, tests_record

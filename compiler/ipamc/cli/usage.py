@@ -92,7 +92,7 @@ def _error_lines(problem: click.UsageError, path: str) -> Iterator[str]:
             yield from _bad_value(problem.message, param, problem.ctx)
         case _:
             if extra := _EXTRA(problem.message):
-                yield f"{shown(extra['words'])} is too much: {_line(problem.ctx, path)}"
+                yield f"unexpected argument {shown(extra['words'])}: {_line(problem.ctx, path)}"
             else:
                 yield _lower(problem.format_message())
 
@@ -104,11 +104,11 @@ def _no_such_verb(word: str, known: list[str], path: str) -> Iterator[str]:
             yield f"{shown(word)}: {found.says}"
             yield from found.run
             return
-        yield f"{shown(word)} is no command of {path}: {suggestion(word, known) or others}"
+        yield f"{shown(word)} is not a command of {path}: {suggestion(word, known) or others}"
         return
     what, run = _meaning(word)
     meant = "" if what or run else suggestion(word, known)
-    yield f"{shown(word)} is {what or 'no verb of ipamc'}" + (f": {meant}" if meant else "")
+    yield f"{shown(word)} is {what or 'not a verb of ipamc'}" + (f": {meant}" if meant else "")
     yield from run
 
 
@@ -137,37 +137,37 @@ def _no_cluster(word: str) -> Iterator[str]:
 def _meaning(word: str) -> tuple[str, tuple[str, ...]]:
     """Return what a word that is no verb means (a code, an address, a cluster), and commands to run."""
     if found := of_other_tools("verbs").get(word.lower()):
-        return f"no verb of ipamc: {found.says}" if found.says else "", found.run
+        return f"not a verb of ipamc: {found.says}" if found.says else "", found.run
     quoted = shlex.quote(word)
     if _CODE(word):
-        return "a code of findings and no verb", (f"ipamc explain {quoted}",)
+        return "a code, not a verb", (f"ipamc explain {quoted}",)
     from ipamc.cli.query import is_address
 
     if is_address(word):
-        return "an address and no verb", (f"ipamc which {quoted}",)
+        return "an address, not a verb", (f"ipamc which {quoted}",)
     from ipamc.workspace.clusters import known_names
 
     names = known_names()
     parts = reversed(PurePath(word).parts)  # of a file in it, too
     if cluster := next((part for part in parts if part in names), ""):
         name = shlex.quote(cluster)
-        return "a cluster and no verb", (f"ipamc compile {name}", f"ipamc plan {name}", f"ipamc show {name}")
+        return "a cluster, not a verb", (f"ipamc compile {name}", f"ipamc plan {name}", f"ipamc show {name}")
     return "", ()
 
 
 def _no_such_option(name: str, ctx: click.Context | None, path: str) -> Iterator[str]:
     ours, instead = _options(ctx), of_other_tools("options").get(name)
     if ctx and ctx.parent is None and (instead or not near(name, ours, 1)):
-        yield f"{name} is no option of {path}" + (
-            ": the version is shown by --version, or -V"
+        yield f"{name} is not an option of {path}" + (
+            ": --version, or -V, shows the version"
             if name == "-v"
-            else ": options of a verb stand behind it"
+            else ": write options of a verb after the verb"
         )
         return
     mine = [ours[option] for option in instead.ours if option in ours] if instead else []
     text = instead.says.replace("OPTION", name) if instead and not mine else ""
     meant = [] if mine or text else near(name, ours, 1)
-    yield f"{name} is no option of {path}" + (
+    yield f"{name} is not an option of {path}" + (
         f": {text}" if text else f": did you mean {' or '.join(meant)}?" if meant else ""
     )
     yield from (f"{_spelled(option)}: {option.help}" for option in mine[:1])
@@ -194,12 +194,12 @@ def _bad_value(message: str, param: click.Parameter, ctx: click.Context | None) 
         found := re.match(r"(-?(?:[\d.]+|inf)) is not in the range", message)
     ):
         least, most = param.type.min, param.type.max
-        numbers = f"{least} or more" if most is None else f"from {least} to {most}"
-        yield f"{found[1].removesuffix('.0')} is no value of {name}, which is {numbers}"
+        numbers = f"{least} or more" if most is None else f"{least} to {most}"
+        yield f"{found[1].removesuffix('.0')} is not a value of {name}: use {numbers}"
     elif isinstance(param.type, _NUMBERS) and value is not None:
         number = re.search(r"\d{1,9}", value)
-        better = f": write {name} {number[0]}" if number else ""
-        yield f"{shown(value)} is no value of {name}, which is a number{better}"
+        better = f"{name} {number[0]}" if number else "a number"
+        yield f"{shown(value)} is not a value of {name}: use {better}"
     else:
         text = _lower(message)
         yield text if name in text else f"{name}: {text}"
@@ -209,14 +209,14 @@ def _no_choice(value: str, name: str, choices: list[str], ctx: click.Context | N
     other = {"--format": "--output", "--output": "--format"}.get(name, "")
     option = _options(ctx).get(other)
     if option and isinstance(option.type, click.Choice) and value in option.type.choices:
-        what = "findings" if name == "--format" else "data"
-        yield f"{shown(value)} is no value of {name}, which is for {what}: {other} {value}"
+        what = "data" if name == "--format" else "findings"
+        yield f"{shown(value)} is not a value of {name}: for {what}, use {other} {value}"
         return
     for_people = value in {"table", "human", "plain"} and "text" in choices
     meant = nearest(value, choices) or ("text" if for_people else "")
     instead = of_other_tools("options").get(value)
     better = f"did you mean {meant}?" if meant else instead.says.replace("OPTION", value) if instead else ""
-    yield f"{shown(value)} is no value of {name}: {better or listing(choices)}"
+    yield f"{shown(value)} is not a value of {name}: {better or f'use {listing(choices)}'}"
     if meant:
         yield f"{name}: {listing(choices)}"
 

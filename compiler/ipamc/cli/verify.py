@@ -12,7 +12,7 @@ from ipamc.law.change import Gate
 from ipamc.model.diagnostics import count
 from ipamc.model.limits import VERIFY_SHOWN
 
-_FAIL_ON = "Also exit 1 if the law asks for one of these labels: renumber, rename, follow, leave."
+_FAIL_ON = "Also exit 1 if the law requires one of these labels: renumber, rename, follow, leave."
 
 
 @click.command(cls=Verb)
@@ -23,23 +23,24 @@ _FAIL_ON = "Also exit 1 if the law asks for one of these labels: renumber, renam
 )
 @click.option("--allow", multiple=True, callback=options.checked(allowed), metavar="LABEL,…")
 def command(*, clusters: tuple[str, ...], base: str, fail_on: frozenset[str], allow: frozenset[str]) -> int:
-    """Check the locks and the rendered files by a small program of its own. Writes nothing.
+    """Check locks and rendered files with an independent program. Writes nothing.
 
-    CLUSTER is a folder, or a name below clusters/; without one, all of them, and those that only the base
-    has. Four checks, by addresses: the law of a change, from the lock of the base to that on the disk; no
-    address of two nodes, in a lock or an address space; no object that gives a node an address which it does
-    not hold; no list of Cilium's operator with an address that is kept for another node.
+    Checks by address: the change of the lock since --base follows the law; no address belongs to two nodes,
+    in a lock or an address space; no object gives a node an address that it does not hold; no list of
+    Cilium's operator has an address that is kept for another node.
 
-    It does not trust the compiler: it is 700 lines that share no code with it, but the law. It does not find
-    what is missing: `ipamc compile --check` does, which compiles again and compares each byte.
+    The program has 700 lines, and shares only the law with the compiler. It does not find missing files: use
+    `ipamc compile --check`. CLUSTER is a name below clusters/ or a folder; by default all clusters, also
+    those that only the base has.
 
     Options:
         --base: The revision to compare with.
-        --allow: Labels of the request, by which a person agrees: ipamc/release to a quarantine that ends
-            early, ipamc/delete-cluster to a cluster that only the base has, and what --fail-on names.
+        --allow: Labels of the request: ipamc/release allows a quarantine to end early, ipamc/delete-cluster
+            allows a cluster that only the base has, the others allow what --fail-on refuses.
     Examples:
-        ipamc verify --base origin/main  # what this branch changes
-        ipamc verify lab --base HEAD~1 --fail-on renumber,rename  # and no node moves, or has another name
+        ipamc verify --base origin/main  # check what this branch changes
+        ipamc verify lab --base HEAD~1 --fail-on renumber,rename
+            # also fail if a node moves or has another name
     Exit codes:
         1: something was found, or an I/O or environment error
     """
@@ -66,7 +67,7 @@ def command(*, clusters: tuple[str, ...], base: str, fail_on: frozenset[str], al
         number += len(checked)
     for each in found[:VERIFY_SHOWN]:
         show(f"{each}\n", err=True)
-    more = f", of which {VERIFY_SHOWN} are shown" if len(found) > VERIFY_SHOWN else ""
+    more = f", the first {VERIFY_SHOWN} are shown" if len(found) > VERIFY_SHOWN else ""
     what = f"{count(len(found), 'finding')}{more}" if found else "nothing found"
     say(f"{count(number, 'cluster')} verified against {base}: {what}")
     return REFUSED if found else DONE

@@ -38,17 +38,17 @@ if TYPE_CHECKING:
 def command(*, target: str, output: str, style: str, **where: Any) -> int:
     """Show which node has an address, or which blocks a node has, according to the locks. Writes nothing.
 
-    For an address or a CIDR, shows every line that overlaps it: held, pending, quarantined and released.
-    Where there is none, it reads the pools and shows whether the address is free, reserved, excluded or
-    pinned; where blocks follow addresses, the address of the node that has it, listed or not. A comma
-    separates several. CLUSTER is a folder, or a name below clusters/; without one, all of them.
+    For an address or a CIDR, shows each overlapping line: held, pending, quarantined or released. Without
+    such a line, shows whether the pools have it free, reserved, excluded or pinned, or which node address it
+    follows. Separate several with commas. CLUSTER is a name below clusters/ or a folder; by default all
+    clusters.
 
     Examples:
-        ipamc which 100.162.224.7  # who has this address, in all clusters below clusters/
+        ipamc which 100.162.224.7  # the node with this address, in all clusters below clusters/
         ipamc which 100.162.224.0/24 zones  # all lines that overlap a CIDR, in one cluster
         ipamc which bj-001,bj-002  # the blocks of two nodes
         ipamc which lab/pods  # the ranges that an address space gave to a pool of a cluster
-        ipamc which 100.162.224.7 --at 2026-11-21  # who had it at the end of that day, UTC
+        ipamc which 100.162.224.7 --at 2026-11-21  # the node that had it at the end of that day, UTC
     Exit codes:
         0: a line of a lock has it
         1: no node has it: it is free, released, reserved, excluded or in no pool; or a lock could not be read
@@ -116,9 +116,7 @@ class _Search(Struct):
         found.update(of(text, path, self.query.node) if self.query.node else ())
         if named(text) != name:
             instead = "restore this cluster's, or delete the copied one"
-            raise EnvironmentFailure(
-                f"{path} is the lock of cluster {named(text)!r}, not of {name!r}: {instead}"
-            )
+            raise EnvironmentFailure(f"{path} belongs to cluster {named(text)!r}, not to {name!r}: {instead}")
         started: frozenset[Block] = frozenset()
         if any(row.line.in_use for row in found):
             from ipamc.pipeline import load_folder
@@ -162,11 +160,11 @@ class _Search(Struct):
     def not_held(self, answers: list[LockAnswer | InputAnswer]) -> str:
         """Return the line for an address or a node that is in no lock."""
         text, where = self.query.text, count(len(self.source.folders), "cluster")
-        unread = ", as far as locks could be read" if self.unread else ""
+        unread = " in the locks that could be read" if self.unread else ""
         if self.query.block is None:
-            would = f"what it would get, and why: ipamc why {text}"
+            would = f"to see what it would get: ipamc why {text}"
             if meant := whole(text):
-                would = f"its addresses: ipamc which {meant}"
+                would = f"for its addresses: ipamc which {meant}"
             return f"no lock of {where} has a line of {text}{unread}; {would}"
         nowhere = "" if answers or self.problems else f", and no pool of {where} has it"
         return f"no node has {text}{unread}{nowhere}"
@@ -178,18 +176,17 @@ class _Search(Struct):
 @output_option("text", "json")
 @format_option
 def why(*, node: str, output: str, style: str, **where: Any) -> int:
-    """Show why a node has its blocks: the selector, the pools that were passed over, the line of the lock.
+    """Show why a node has its blocks: the selector, the pools passed over, the line of the lock. Writes
+    nothing.
 
-    Writes nothing.
-
-    For blocks that are not in the lock yet, it shows what the next compile would do. CLUSTER is a folder, or
-    a name below clusters/; without one, all of them.
+    For blocks that are not in the lock yet, shows what the next compile does. CLUSTER is a name below
+    clusters/ or a folder; by default all clusters.
 
     Examples:
         ipamc why bj-001  # in all clusters below clusters/ that know the node
         ipamc why bj-001 zones  # in one cluster
         ipamc why lab/pods  # why an address space gave a pool of a cluster its range
-        ipamc why bj-001 --at HEAD~5  # as it was five commits ago
+        ipamc why bj-001 --at HEAD~5  # five commits ago
     Exit codes:
         0: explained
         1: no cluster knows the node, or an input or a lock was refused
@@ -198,10 +195,10 @@ def why(*, node: str, output: str, style: str, **where: Any) -> int:
     from ipamc.report import explanation
 
     if is_address(node) and ("/" in node or ":" in node):  # four numbers may be the name of a node
-        raise click.UsageError(f"{node!r} is an address and no node: ipamc which {node} tells whose it is")
+        raise click.UsageError(f"{node!r} is an address, not a node: for its node, run ipamc which {node}")
     node_name(node)
     if "/" in node and where["at"]:
-        raise click.UsageError("why a pool has a range is told of the files on the disk alone: omit --at")
+        raise click.UsageError("why CLUSTER/POOL reads only the files on the disk: omit --at")
     source = source_of(**where)
     problems = Problems()
     texts: list[str] = []
@@ -228,15 +225,15 @@ def why(*, node: str, output: str, style: str, **where: Any) -> int:
         show("\n".join(texts))
     if not records and not problems:
         if is_address(node):
-            meant = f"; for an address, ask: ipamc which {node}"
+            meant = f"; for an address, run: ipamc which {node}"
         else:
             locks = [source.inputs(folder, rendered=False).lock for folder in source.folders]
             name = similar(filter(None, locks), node)
             meant = f"; did you mean {name!r}?" if name else ""
             if name == f"pool/{node}":
                 meant = f"; it is a pool: ipamc show --pool {node}"
-        nobody = f"none of {count(len(source.folders), 'cluster')} knows {node}"
-        tell(style, f"{nobody}: it is in no inventory, in no line of a lock, and not pinned{meant}")
+        missing = f"no node {node} in {count(len(source.folders), 'cluster')}"
+        tell(style, f"{missing}: not in an inventory, not in a lock, and not pinned{meant}")
     return problems.conclude(style, answered=bool(records))
 
 

@@ -202,7 +202,7 @@ class Lab(Player):
             if "REFUSED" in said and ".spec.ipam.podCIDRs" in said:
                 self.conditions.add(CONFLICT)
             elif "REFUSED" in said:  # of a pool that the operator made
-                assert "ippools.yaml once" in said, said
+                assert "if the change only appends some, run once" in said, said
                 force = f"kubectl --context={self.site.name} apply --server-side --field-manager=ipamc --force-conflicts"
                 self.sh(f"{force} -f {self.site.rendered}/cilium/ippools.yaml && {command}")
             self.ran.append(command)

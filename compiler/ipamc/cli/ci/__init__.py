@@ -15,15 +15,15 @@ STEPS = {
     "argocd": ("ci.pipelines", "Print an ApplicationSet of Argo CD."),
     "flux": ("ci.pipelines", "Print Kustomizations of Flux."),
     "requirements": ("ci.install", "Print what a job installs, with hashes."),
-    "rbac": ("ci.pipelines", "Print the smallest roles for the jobs in a cluster."),
+    "rbac": ("ci.pipelines", "Print the smallest roles for the jobs of a cluster."),
     "matrix": ("ci.matrix", "List the clusters that changed, as jobs."),
-    "applied": ("ci.apply", "Let refs say what was applied last."),
-    "refresh": ("ci.scheduled", "Request a newer inventory, from a dump."),
-    "audit": ("ci.scheduled", "Audit a cluster from a dump; keep an issue of it."),
-    "token": ("ci.forge", "Print the job's id token, for kubectl."),
-    "comment": ("ci.forge", "Post a plan as a comment, or update that comment."),
-    "consent": ("ci.forge", "Print what the labels of a merge group agree to."),
-    "merge": ("compile", "Merge a revision, locks by rule, and compile."),
+    "applied": ("ci.apply", "Move the refs of what was applied last."),
+    "refresh": ("ci.scheduled", "Open a request for a newer inventory, from a dump."),
+    "audit": ("ci.scheduled", "Audit a cluster from a dump, and keep an issue open."),
+    "token": ("ci.forge", "Print the job's id token for kubectl."),
+    "comment": ("ci.forge", "Post a plan as a comment, or update the comment."),
+    "consent": ("ci.forge", "Print the ipamc labels of a merge group."),
+    "merge": ("compile", "Merge a revision and its locks, and compile."),
 }
 """By name: the module, and the line of `ipamc ci --help`."""
 FORMER = {"apply": "ci.apply", "dump": "ci.scheduled"}
@@ -35,7 +35,7 @@ class Steps(Lazy):
 
     lines = {name: line for name, (_, line) in STEPS.items()}  # noqa: RUF012 - never written to
     examples = (
-        ("ipamc ci gitlab", "write .gitlab-ci.yml, unless it is a file that ipamc did not write"),
+        ("ipamc ci gitlab", "write .gitlab-ci.yml, unless another program wrote it"),
         ("ipamc ci github --write -", "print the workflow"),
         ("ipamc ci matrix --output names --base origin/main", "the clusters that this branch changes"),
     )
@@ -49,7 +49,7 @@ class Steps(Lazy):
 
 @click.group(cls=Steps)
 def command() -> None:
-    """Write the pipelines of a forge, or the objects of Argo CD and Flux; run the steps of these pipelines.
+    """Write CI pipelines and objects of Argo CD and Flux, and run the steps of the pipelines.
 
-    Run it at the top of the repository, where clusters/ is.
+    Run it at the top of the repository, which contains clusters/.
     """

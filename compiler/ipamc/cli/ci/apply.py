@@ -56,55 +56,40 @@ def _seconds(name: str, kind: Any, default: int, **more: Any) -> Callable[[Funct
 @context_option
 @click.option("--receipt", default="", metavar="FOLDER")
 def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, check: bool, **flags: Any) -> int:
-    """Apply the manifests of clusters, or of shards of them.
+    """Apply the manifests of clusters, or of some of their shards.
 
-    CLUSTER is a name below clusters/. The context of the kubeconfig is the cluster's spec.context, by default
-    its name; the current context is never used, because it may be another cluster's. First the parts must
-    have the objects that the lock gives, as a compile tells; then every part is built, and must have as many
-    objects as its files. ConfigMap cilium-config and the arguments of Deployment cilium-operator must be what
-    the compile assumed. Then admission/ is applied, if there is one, and an answer of the apiserver must show
-    its policies at work; then cilium/, then shard by shard, server-side as ipamc; the objects that the
-    apiserver took are counted. Only a CiliumNode that keeps its blocks and gets more is applied with
-    --force-conflicts, where somebody else wrote its podCIDRs.
+    Applies admission/, then cilium/, then each shard, server-side as ipamc, if the rendered files match the
+    lock and the cluster's flags match cilium-config. An object that would take a block from a node whose pods
+    use it, or give a node another node's block, is withheld; the others are applied. Conflicts are forced
+    only to add blocks to a CiliumNode. Fails if this apply causes an operator error. Names objects
+    that left the tree.
 
-    An object is withheld, and the others are applied, where it would take a block away from a node whose
-    pods still use it, or give a node a block that another CiliumNode has. One that the apiserver refuses is
-    named, and stops no other. Before Cilium 1.18, a planned node gets its block when its agent waits for it.
-
-    At the end no CiliumNode may have an error of the operator that this apply caused: of a shard none of its
-    nodes, of a whole cluster none at all. One watch tells of them; a role without the verb watch does, too,
-    but then CiliumNodes are listed again. For a whole cluster, objects that ipamc applied once and that left
-    the tree are named; --prune deletes those that nothing uses.
-
-    With --check a cluster is applied only where 'ipamc compile --locked --check' finds it up to date. Another
-    one is named, and the next cluster is applied.
-
-    With --repair only what is missing or differs is applied. With --trunk, a job that is run again later does
-    not undo a newer state. Builds with $KUSTOMIZE or kustomize, else with kubectl; runs $KUBECTL or kubectl.
-    Each of their runs may take 10 minutes. Programs are not looked for in relative folders of the PATH.
+    Uses the kubeconfig context that spec.context of the Cluster names, by default the cluster's name, and
+    never the current context. Builds with $KUSTOMIZE, kustomize or kubectl; applies with $KUBECTL or kubectl;
+    each of their runs may take 10 minutes. CLUSTER is a name below clusters/.
 
     Options:
         --wait: How long to watch for errors of the operator.
         --timeout: How long to wait for Cilium's CRDs, and for each kube-apiserver to use the policies.
-        --check: Apply no cluster whose files are not as they are compiled.
+        --check: Skip clusters that 'ipamc compile --locked --check' finds out of date, and exit 1.
         --repair: Apply only objects that are missing in the cluster or differ.
         --prune: Delete objects of ipamc that left the tree and that nothing uses.
-        --before-flags: Apply although cilium-config or the operator's arguments are not as rendered.
-        --receipt: Write what was applied completely into this folder, for 'ipamc ci applied'.
+        --before-flags: Apply even if cilium-config or the operator's arguments do not match the rendered
+            ones.
+        --receipt: Write a receipt of each complete apply into this folder, for 'ipamc ci applied'.
     Examples:
-        ipamc apply lab
-            # cilium/, then every shard, in the cluster that the context 'lab' of the kubeconfig leads to
+        ipamc apply lab  # cilium/, then every shard, in the cluster of the kubeconfig context 'lab'
         ipamc apply lab/nodes/000 lab/nodes/001  # cilium/, then these two shards
-        ipamc apply lab --repair  # only the objects that are missing there or differ
+        ipamc apply lab --repair  # only objects that are missing there or differ
         ipamc apply lab --context kubernetes-admin@lab  # a context with another name
-        ipamc apply lab --prune  # then delete what ipamc applied once and does not render any more
+        ipamc apply lab --prune  # then delete what ipamc applied before and no longer renders
     Exit codes:
         0: applied, and the operator reports no error that this apply caused
-        1: an object was lost, refused or withheld, flags are not as rendered, the operator reports an error,
-            or an I/O or environment error
+        1: an object was lost, refused or withheld, flags do not match the rendered ones, the operator reports
+            an error, or an I/O or environment error
     """
     if flags["context"] and len({target.partition("/")[0] for target in targets}) > 1:
-        raise click.UsageError("--context is of one cluster: name one")
+        raise click.UsageError("--context is for one cluster: name one cluster")
     wanted: dict[str, list[str]] = {}
     for target in targets:
         name, _, part = target.partition("/")
@@ -113,14 +98,14 @@ def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, check: bool, **
             require_top()
         if not there or (part and not is_part(part)):
             what = "CLUSTER, or CLUSTER/PART such as lab/nodes/000"
-            raise click.UsageError(f"there is no target {target!r}: {what}")
+            raise click.UsageError(f"no target {target!r}: write {what}")
         not_space(f"{disk.CLUSTERS}/{name}")
         wanted.setdefault(name, []).append(part)
     options, done, bugs = Options(**flags), True, []
     for name, given in wanted.items():
         try:
             if trunk and is_old(name, trunk):
-                say(f"{name}: skipped, because {trunk} has a newer state, which its own job applies")
+                say(f"{name}: skipped: {trunk} is newer, and its own job applies it")
                 continue
             if check and not is_up_to_date(name):
                 done = False
@@ -130,11 +115,10 @@ def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, check: bool, **
             done &= well
             whole = well and not options.repair and not options.before_flags
             if receipt and whole and (reason := write_receipt(receipt, name, parts)):
-                say(f"{name}: no receipt is written: {reason}")
+                say(f"{name}: no receipt written: {reason}")
         except Refused as refused:  # the next cluster is applied
             print_findings(refused.diagnostics, "full")
-            unknown = "so it is not known what must be there; nothing was applied"
-            say(f"error: {name}: a compile refuses it, {unknown}")
+            say(f"error: {name}: not applied, because a compile refuses it")
             done = False
         except Exception as exception:  # noqa: BLE001 - a bug in one cluster stops no other
             problem = problem_of(exception)
@@ -165,18 +149,18 @@ def is_old(name: str, trunk: str) -> bool:
 @click.option("--remote", "url", required=True, metavar="URL")
 @trunk_option
 def applied(*, folder: str, url: str, trunk: str) -> int:
-    """Let refs/ipamc/applied/CLUSTER name HEAD, for each cluster that was applied completely.
+    """Move refs/ipamc/applied/CLUSTER to HEAD for each cluster that was applied completely.
 
-    FOLDER has what the jobs of this pipeline wrote by 'ipamc apply --receipt FOLDER'. A cluster counts
-    when these have all its parts. A ref only moves on: a job that is run again later moves none back. 'ipamc
-    audit' compares the cluster with this commit, too; without the ref it compares with git alone.
+    FOLDER has the receipts of 'ipamc apply --receipt FOLDER' in this pipeline; they must cover all parts of a
+    cluster. A ref never moves back, even if an old job runs again. 'ipamc audit' compares the cluster with
+    this commit, too.
 
-    A token must be allowed to push: GITHUB_TOKEN with the permission contents: write, or IPAMC_TOKEN with the
-    scope write_repository and the role Developer; without one, CI_JOB_TOKEN, where the project lets job
-    tokens push. Where none may, nothing is moved, and a line says so.
+    Needs a token that may push: GITHUB_TOKEN with the permission contents: write; IPAMC_TOKEN with the scope
+    write_repository and the role Developer; or CI_JOB_TOKEN, if the project lets job tokens push. Without
+    one, moves nothing and says so.
 
     Options:
-        --remote: The repository that has the refs: a URL of https without a user, or the absolute path of a
+        --remote: The repository that has the refs: an https URL without a user, or the absolute path of a
             folder.
     Examples:
         ipamc ci applied receipts --remote "$CI_PROJECT_URL.git" --trunk origin/main
@@ -184,8 +168,8 @@ def applied(*, folder: str, url: str, trunk: str) -> int:
         ipamc apply lab --receipt receipts && ipamc ci applied receipts --remote /srv/fleet.git
             # the same by hand
     Exit codes:
-        0: the refs are moved; or they need not be, or the token may not push, and a line says so
-        1: a ref stayed as it is, or an I/O or environment error
+        0: the refs moved, or did not need to; or the token may not push, and a line says so
+        1: a ref did not move, or an I/O or environment error
     """
     from ipamc.workspace.forge import Nowhere, push_credentials
     from ipamc.workspace.remote import MayNotPush, Move, remote
@@ -195,17 +179,17 @@ def applied(*, folder: str, url: str, trunk: str) -> int:
     complete = []
     for name in sorted({receipt.cluster for receipt in found}):
         if not is_name(name) or not disk.is_folder(f"{disk.CLUSTERS}/{name}"):
-            say(f"{name}: skipped, because there is no such cluster in HEAD")
+            say(f"{name}: skipped: HEAD has no such cluster")
             continue
         parts = shards_of(parts_of(f"{disk.CLUSTERS}/{name}"))
         if missing := lacking(found, name, head, parts or [FIRST]):
-            say(f"{name}: not applied completely: {count(len(missing), 'part')} missing: {names(missing)}")
+            say(f"{name}: not completely applied: {count(len(missing), 'part')} missing: {names(missing)}")
         elif trunk and is_old(name, trunk):
-            say(f"{name}: skipped, because {trunk} has a newer state, which its own job applies")
+            say(f"{name}: skipped: {trunk} is newer, and its own job applies it")
         else:
             complete.append(name)
     if not complete:
-        say("no cluster was applied completely: no ref is moved")
+        say("no ref moved: no cluster was completely applied")
         return DONE
     moves = []
     try:
@@ -215,12 +199,12 @@ def applied(*, folder: str, url: str, trunk: str) -> int:
                 ref = f"{git.APPLIED}{name}"
                 old = refs.get(ref, "")
                 if old == head or (old and there.has(head, ref, old)):
-                    say(f"{name}: {ref} stays at {old[:12]}{'' if old == head else ', which is newer'}")
+                    say(f"{name}: {ref} stays at {old[:12]}{'' if old == head else ', a newer commit'}")
                 else:
                     moves.append(Move(ref=ref, old=old, new=head))
             stayed = there.push(moves) if moves else {}
     except (MayNotPush, Nowhere) as problem:
-        say(f"skipped: {problem}; an audit works without these refs")
+        say(f"skipped: {problem}; audits work without these refs")
         return DONE
     for move in moves:
         said = stayed.get(move.ref)

@@ -95,7 +95,7 @@ def apply_cluster(name: str, given: Sequence[str], options: Options) -> bool:
     every = [document for objects in parts.values() for document in objects]
     differ = _differ(name, flags, seen)
     if any(item.level == "refused" for item in differ) and not options.before_flags:
-        say(f"error: {name}: nothing was applied; --before-flags applies what is rendered before the flags")
+        say(f"error: {name}: nothing was applied; to apply before the flags match: --before-flags")
         return False
     withheld = _withheld(kube, name, every, seen, former_blocks(f"{disk.CLUSTERS}/{name}"))
     # Only a repair asks whether Nodes exist.
@@ -122,9 +122,9 @@ def apply_cluster(name: str, given: Sequence[str], options: Options) -> bool:
     if refused:
         say(f"error: {name}: {count(len(refused), 'object')} refused: {names(refused)}")
     elif not every:
-        say(f"{name}: nothing to apply: the lock gives no object that ipamc applies")
+        say(f"{name}: nothing to apply: ipamc renders no object for this lock")
     elif options.repair and not drifts:
-        say(f"{name}: nothing to repair, {count(len(every), 'object')} as rendered")
+        say(f"{name}: nothing to repair: {count(len(every), 'object')} as rendered")
     phase(f"watching {name}")
     changed = [item.document for item in drifts if identity(item.document) not in {*withheld, *refused}]
     ciliumnodes = {name_of(document) for document in every if document["kind"] == CILIUM_NODE}
@@ -148,17 +148,17 @@ def _tree(kube: Kube, name: str, given: Sequence[str]) -> tuple[Manifests, Parts
     folder = f"{disk.CLUSTERS}/{name}"
     there = manifests(folder)
     if FIRST not in there.parts:
-        raise EnvironmentFailure(f"nothing is rendered in {folder}: run ipamc compile {name}")
+        raise EnvironmentFailure(f"{folder} has no rendered files: run ipamc compile {name}")
     if missing := sorted(set(given) - set(there.parts)):
-        raise EnvironmentFailure(f"there is no {', '.join(missing)} in {there.shown}")
+        raise EnvironmentFailure(f"{there.shown} has no {', '.join(missing)}")
     compiled = recompiled(folder)
     # Before kustomize builds: a kustomization that was not compiled may run and fetch anything.
     if found := list(rendered_differences(there, compiled.rendered)):
         for problem in found[:LINES_SHOWN]:
             say(f"error: {name}: {there.shown}: {problem}")
         raise EnvironmentFailure(
-            f"{there.shown} has not what {disk.LOCK} says should be there: nothing was applied; "
-            f"run ipamc compile {name}, and look for what was lost"
+            f"{there.shown} does not match {disk.LOCK}: nothing was applied; "
+            f"run ipamc compile {name}, and check what was lost"
         )
     commit = commit_named(".", "HEAD") if ADMISSION in there.parts else ""
     some = [part for part in there.parts if part in {*BEFORE_SHARDS, *given} or not given]
@@ -175,8 +175,8 @@ def _built(kube: Kube, there: Manifests, part: str) -> list[Object]:
         lost = meant - came
         raise EnvironmentFailure(
             f"{there.shown}/{part}: {count(len(into), 'object')} in its files, {len(out)} built"
-            f"{f'; lost: {names(lost)}' if lost else ''}. "
-            "Nothing was applied: run ipamc compile, and keep everybody from editing rendered/"
+            f"{f'; lost: {names(lost)}' if lost else ''}; "
+            "nothing was applied: undo edits in rendered/ with ipamc compile"
         )
     return out
 
@@ -196,7 +196,7 @@ def _parts(name: str, built: Parts, waiting: Parts, live: Live, *, whole: bool) 
     assigned = any(each["kind"] == "MutatingAdmissionPolicy" for each in built.get(ADMISSION, ()))
     if absent and not assigned:
         nodes = f"{count(len(absent), 'planned node')} without an agent: {names(absent)}"
-        say(f"{name}: {nodes}; run this again when they have joined, and they get their blocks")
+        say(f"{name}: {nodes}; to give them their blocks, run this again after they join")
     return {
         part: [over(each, live.get(identity(each))) for each in objects[part]]
         for part in ordered(f"{part}/{KUSTOMIZATION}" for part in objects)
@@ -222,10 +222,10 @@ def _seen(kube: Kube, namespace: str, kinds: Collection[str], options: Options) 
 def _differ(name: str, flags: Assumed, seen: Seen) -> list[FlagDifference]:
     """Print and return the differences between the cluster's flags and those that the compile assumed."""
     if seen.flags.data is None and seen.flags.arguments is None:
-        say(f"{name}: no cilium-config in {flags.namespace}: Cilium is not installed yet")
+        say(f"{name}: no ConfigMap cilium-config in {flags.namespace}: Cilium is not installed yet")
     elif seen.flags.arguments is None and flags.data.get("ipam") in {"cluster-pool", "multi-pool"}:
         where = f"no Deployment cilium-operator in {flags.namespace}"
-        say(f"{name}: {where}: the operator's arguments are not known")
+        say(f"{name}: {where}: the operator's arguments are unknown")
     blocks = [block for each in cilium_nodes(seen.live.values()) for block in every_block(each)]
     for key, text in odd_values(seen.flags.values):
         say(f"warning: {name}: the cluster has {key}: {text}; correct it where {key} is set")
@@ -259,7 +259,7 @@ def _apply(
     """Apply a part except its withheld objects; print the result, and return refused objects."""
     free = [document for document in objects if identity(document) not in withheld]
     if not free:
-        say(f"{name}/{part}: {'all of it is withheld' if objects else 'nothing to apply'}")
+        say(f"{name}/{part}: {'all objects are withheld' if objects else 'nothing to apply'}")
         return set()
     refused = send(free)
     say(f"{name}/{part}: {count(len(free) - len(refused), 'object')} applied")
@@ -276,10 +276,10 @@ def _effective(kube: Kube, name: str, objects: Sequence[Object], seconds: int) -
         answer = kube.dry_run(document, commit, seconds)
         if "(Forbidden)" in answer or "no matches for kind" in answer:
             reason = answer.strip().splitlines()[-1]
-            say(f"{name}: not seen whether the policies for a {kind} work: {reason}")
+            say(f"{name}: could not test the policies for a {kind}: {reason}")
         elif commit not in answer:
             what = f"the policies for a {kind} do not work {seconds} seconds after the apply"
-            say(f"error: {name}: {what}; is MutatingAdmissionPolicy on in each kube-apiserver?")
+            say(f"error: {name}: {what}; enable MutatingAdmissionPolicy in each kube-apiserver")
             return False
     return True
 
@@ -302,10 +302,10 @@ def _repair(
     for key, item in found.items():
         match item.state:
             case "gone":
-                say(f"{name}: {key}: its Node is not in the cluster; if it left, refresh the inventory")
+                say(f"{name}: {key}: the cluster has no such Node; if it left, refresh the inventory")
             case "re-created":
                 refused.add(key)
-                uid = "the node was re-created, its uid is another one: refresh the inventory"
+                uid = "the node was re-created with another uid: refresh the inventory"
                 say(f"error: {name}: {key}: {uid}")
             case "missing" | "differs":
                 states[key] = item.state
@@ -358,6 +358,6 @@ def _grown(kube: Kube, name: str, refused: Sequence[Object]) -> Sequence[Object]
         done = {*map(identity, grown)} - {*map(identity, kube.apply(grown, force=True).refused)}
         if done:
             nodes = count(len(done), "CiliumNode")
-            say(f"{name}: {nodes} with further blocks beside those that another field manager wrote")
+            say(f"{name}: {nodes} got more blocks, although another field manager wrote the first ones")
         refused = [each for each in refused if identity(each) not in done]
     return refused

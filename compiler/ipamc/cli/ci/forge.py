@@ -21,23 +21,22 @@ MARK = "<!-- ipamc ci comment -->\n"
 @click.command(cls=Verb)
 @click.option("--audience", default="ipamc", show_default=True, metavar="NAME")
 def token(*, audience: str) -> int:
-    """Print the id token (OIDC) of this job as an ExecCredential, which kubectl reads.
+    """Print the id token (OIDC) of this job as an ExecCredential for kubectl.
 
-    It is a step of kubectl, not of people: what it prints is a secret, until it ends after some minutes. The
-    kubeconfig needs no secret then, only this user:
+    kubectl runs this step; the output is a secret until it expires after some minutes. The kubeconfig then
+    needs no secret, only this user:
 
         exec: {apiVersion: client.authentication.k8s.io/v1, command: ipamc, args: [ci, token],
         interactiveMode: Never}
 
-    GitHub needs the permission id-token: write, and is asked for a new token each time. GitLab gives the
-    token for the whole job as IPAMC_ID_TOKEN. The pipelines of 'ipamc ci github|gitlab --oidc' have both.
+    On GitHub, the job needs the permission id-token: write; each call requests a new token. GitLab sets one
+    token per job as IPAMC_ID_TOKEN. The pipelines of 'ipamc ci github|gitlab --oidc' have both.
 
     Options:
-        --audience: For whom the token is: one of the audiences that the cluster accepts. GitLab's is in the
-            pipeline.
+        --audience: An audience that the cluster accepts. On GitLab, the pipeline sets it.
     Examples:
         ipamc ci token  # what kubectl runs, for a user of the kubeconfig with: exec: {command: ipamc, ...}
-        ipamc ci token --audience lab  # for a cluster that trusts tokens for this audience alone; on GitHub
+        ipamc ci token --audience lab  # for a cluster that accepts only this audience; on GitHub
     Exit codes:
         1: this job may have no id token, or an I/O or environment error
     """
@@ -51,12 +50,12 @@ def token(*, audience: str) -> int:
 def comment(*, file: str) -> int:
     """Post FILE, which is Markdown, as a comment, or replace the comment that was posted before.
 
-    Only a comment that the owner of the token wrote is replaced, whoever else writes one like it. Where the
-    forge does not tell who that is, a new comment is posted, and a line says so.
+    Replaces only a comment of the token's owner. If the forge does not show who that is, posts a new comment
+    and says so.
 
     GitHub needs GITHUB_TOKEN with the permission pull-requests: write. GitLab needs IPAMC_TOKEN, an access
-    token of the project with the scope api, because a job's own token may not write notes. Without a token
-    nothing is posted, and a line says so.
+    token of the project with the scope api, because a job token cannot write notes. Without a token, posts
+    nothing and says so.
 
     Examples:
         ipamc ci comment plan.md  # in a job of a merge request or pull request
@@ -66,7 +65,7 @@ def comment(*, file: str) -> int:
     """
     found = disk.read_bytes(file)
     if found is None:
-        raise EnvironmentFailure(f"there is no file {file}")
+        raise EnvironmentFailure(f"no file {file}")
     text = found.decode("utf-8", "replace")
     if len(text) > LONGEST_COMMENT:
         more = len(text) - LONGEST_COMMENT
@@ -80,7 +79,7 @@ def comment(*, file: str) -> int:
     try:
         me = comments.forge.me()
     except EnvironmentFailure as problem:
-        say(f"no comment from before is replaced, because it is not known which ones are ours: {problem}")
+        say(f"posting a new comment, because the token's owner is unknown: {problem}")
     else:
         before = max(comments.mine(me, MARK.strip()), key=lambda each: each.id, default=None)
     if before is None:
@@ -93,12 +92,11 @@ def comment(*, file: str) -> int:
 
 @click.command(cls=Verb)
 def consent() -> int:
-    """Print the labels ipamc/WORD of a merge group's pull request, with commas: for 'ipamc plan --allow'.
+    """Print the labels ipamc/WORD of a merge group's pull request, comma-separated, for 'ipamc plan --allow'.
 
-    A merge group of GitHub has no labels of its own: those of the pull request that it was made for are asked
-    for. Pull requests before it in the queue are part of the base, so each is judged by its own labels.
-    GitHub needs GITHUB_TOKEN with the permission pull-requests: read. GitLab gives a merge train's job its
-    labels.
+    A merge group of GitHub has no labels, so this reads those of its pull request. Pull requests ahead in the
+    queue belong to the base, so each is judged by its own labels. GitHub needs GITHUB_TOKEN with the
+    permission pull-requests: read. On GitLab, the job of a merge train has its labels.
 
     Examples:
         labels=$(ipamc ci consent)  # in a job of a merge group of GitHub

@@ -27,7 +27,7 @@ from ipamc.workspace.remote import plain_url
 MARK = "# Written by 'ipamc ci "
 """The start of a file that ipamc may write again."""
 SOURCE = """\
-# After these, ipamc itself, from its commit, which pip checks by no hash:
+# After these, install ipamc from its commit, for which pip needs no hash:
 #   pip install --no-index --no-deps --no-build-isolation '{}'
 """
 
@@ -35,9 +35,8 @@ Command = Callable[..., int]
 
 _WHEEL = f"ipamc-{__version__}-py3-none-any.whl"
 _NO_WAY = (
-    f"the jobs have no way to get ipamc {__version__}: give --wheel, --git, --image or --sha256 (with "
-    "--index if pypi.org is not the index), or copy its wheel into ci/, which 'pip wheel --no-deps .' in a "
-    "clone of ipamc builds, and type this again; no file is written"
+    f"the jobs have no way to get ipamc {__version__}, so no file is written: give --wheel, --git, --image "
+    "or --sha256, or put the wheel from 'pip wheel --no-deps .' in a clone of ipamc into ci/"
 )
 _PATH = re.compile(r"[A-Za-z0-9_+./-]+").fullmatch
 _COMMIT = re.compile(r"(?:git\+)?(.+)@([0-9a-f]{40})").fullmatch
@@ -60,7 +59,7 @@ class Install(Struct, frozen=True, kw_only=True):
         """
         files = disk.assets("templates/ci")
         index = f"--index-url {self.index}\n" if self.index else ""
-        head = f"{MARK}{command}'. pip takes no file with another hash.\n"
+        head = f"{MARK}{command}'. pip refuses files with another hash.\n"
         if self.source:
             own, more = SOURCE.format(self.source), files["requirements-build.txt"]
         else:
@@ -86,11 +85,13 @@ def _hashes(value: tuple[str, ...]) -> tuple[str, ...]:
 def _index(value: str | None) -> str:
     found = plain_url(value, ("https", "http")) if value else None
     if value and (found is None or found.query):
-        raise click.BadParameter(f"{value!r} is not the URL of an index, such as https://example.org/simple")
+        raise click.BadParameter(
+            f"{value!r} is not the URL of an index: write one such as https://example.org/simple"
+        )
     user, at, _ = found.netloc.rpartition("@") if found else ("", "", "")
     if at and not _VARIABLES(user):
-        instead = "let a variable of the job stand for it, as https://user:${NAME}@example.org/simple"
-        raise click.BadParameter(f"a password would be in git: {instead}")
+        instead = "use a variable of the job, as in https://user:${NAME}@example.org/simple"
+        raise click.BadParameter(f"a password in the URL gets into git: {instead}")
     return value or ""
 
 
@@ -99,8 +100,8 @@ def _commit(value: str | None) -> str:
         return ""
     parts = _COMMIT(value)
     if not parts:
-        instead = "give URL@ and the 40 digits that 'git rev-parse HEAD' prints"
-        raise click.BadParameter(f"{value!r} names no commit: a branch or a tag can be moved, so {instead}")
+        instead = "give URL@ and the 40 digits of 'git rev-parse HEAD'"
+        raise click.BadParameter(f"{value!r} names no commit, and a branch or a tag can move: {instead}")
     found = plain_url(parts[1], ("https", "ssh", "file"))
     if found is None or "@" in found.netloc.removeprefix("git@"):
         one = "a repository without a password, such as https://example.org/ipamc.git"
@@ -111,19 +112,19 @@ def _commit(value: str | None) -> str:
 def _digest(value: str | None) -> str:
     if value and not _IMAGE(value):
         instead = "give NAME@sha256:DIGEST, as 'docker push' and 'docker buildx imagetools inspect' print it"
-        raise click.BadParameter(f"{value!r} has no digest, and a tag can be moved: {instead}")
+        raise click.BadParameter(f"{value!r} has no digest, and a tag can move: {instead}")
     return value or ""
 
 
 _HELP = {
-    "--wheel": "Install this wheel of ipamc: a file below the top of the repository, which you commit and "
-    "whose hash is taken from it, or a URL of your artifact store, with --sha256.",
-    "--git": "Build ipamc from this commit of its repository. Jobs need git and must reach it.",
-    "--index": "Take packages from this index, which also has or mirrors what ipamc needs.  "
-    "[default: that of pip, pypi.org]",
-    "--sha256": "The SHA-256 of ipamc's own wheel, as the release or 'sha256sum' tells it: jobs install no "
+    "--wheel": "Install this wheel of ipamc: a committed file, by its path from the top of the repository, "
+    "or a URL of your artifact store, with --sha256.",
+    "--git": "Build ipamc from this commit of its repository. Jobs need git and access to it.",
+    "--index": "Install packages from this index, which also needs the dependencies of ipamc.  "
+    "[default: pip's, pypi.org]",
+    "--sha256": "The SHA-256 of ipamc's wheel, as in the release or from 'sha256sum'; jobs install no "
     "other file. Repeatable.",
-    "--image": "Run the jobs in this image, which has ipamc, git and kubectl (Containerfile): "
+    "--image": "Run the jobs in this image with ipamc, git and kubectl (see Containerfile); "
     "they install nothing.",
 }
 
@@ -156,10 +157,11 @@ def _chosen(wheel: str | None, source: str, index: str, hashes: tuple[str, ...],
     """Return the way that the options select. Raises UsageError if they contradict each other."""
     ways = [name for name, value in (("--wheel", wheel), ("--git", source), ("--image", image)) if value]
     if len(ways) > 1:
-        raise click.UsageError(f"{' and '.join(ways)} are different ways to get ipamc: choose one of them")
+        raise click.UsageError(f"{' and '.join(ways)} are different ways to get ipamc: omit all but one")
     if hashes and (source or image):
-        itself = f"{ways[0]} names what it takes by itself: omit --sha256"
-        raise click.UsageError(f"--sha256 is the hash of a wheel, and {itself}")
+        raise click.UsageError(
+            f"--sha256 is the hash of a wheel, which {ways[0]} does not use: omit --sha256"
+        )
     if index and image:
         raise click.UsageError("jobs in an image install nothing: omit --index, or --image")
     beside = f"ci/{_WHEEL}"
@@ -178,29 +180,29 @@ def _wheel(wheel: str, hashes: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         if url is None or "@" in url.netloc:
             raise click.UsageError(f"--wheel {wheel}: not a URL of https without a user and a password")
         if not hashes:
-            sha = "--sha256 HASH, which 'sha256sum' prints for the file on a machine that you trust"
+            sha = "--sha256 HASH: run 'sha256sum' on the file on a machine that you trust"
             raise click.UsageError(f"--wheel URL needs {sha}")
         path = PurePath(url.path)
     if path.name != _WHEEL:
         raise click.UsageError(
-            f"--wheel: {path.name!r} is not {_WHEEL}, the wheel of the ipamc that writes this pipeline: "
-            "write it with the ipamc of that wheel, or build this one by 'pip wheel --no-deps .' "
-            "in its repository"
+            f"--wheel: {path.name!r} is not {_WHEEL}, the wheel of this ipamc: run the ipamc of that wheel, "
+            "or build this wheel by 'pip wheel --no-deps .' in the repository of ipamc"
         )
     if remote:
         return f"ipamc @ {wheel}", hashes
     if path.is_absolute() or ".." in path.parts or not _PATH(wheel):
-        copy = "copy the wheel below its top, for example into ci/"
-        raise click.UsageError(f"--wheel {wheel}: jobs have the files of the repository alone: {copy}")
+        copy = "copy the wheel into it, for example into ci/"
+        raise click.UsageError(f"--wheel {wheel}: jobs have only the files of the repository: {copy}")
     data = disk.read_bytes(wheel)
     if data is None:
-        begins = "the path begins at the top of the repository"
-        raise click.UsageError(f"--wheel {wheel}: there is no such file; {begins}")
+        raise click.UsageError(
+            f"--wheel {wheel}: no such file: write its path from the top of the repository"
+        )
     digest = hashlib.sha256(data).hexdigest()
     if hashes and digest not in hashes:
-        raise click.UsageError(f"--wheel {wheel}: its SHA-256 is {digest}, and --sha256 gives another one")
+        raise click.UsageError(f"--wheel {wheel}: its SHA-256 is {digest}, which does not match --sha256")
     if git.is_ignored(".", wheel):
-        instead = f"put it elsewhere, or 'git add --force {wheel}'"
+        instead = f"move it, or run git add --force {wheel}"
         raise click.UsageError(
             f"--wheel {wheel}: git ignores this file, so jobs would not have it: {instead}"
         )
@@ -211,16 +213,16 @@ def _wheel(wheel: str, hashes: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
 @install_options(image=False)
 @write_option("Write this file.  [default: -, which is stdout]", default="-")
 def requirements(*, install: Install, path: str) -> int:
-    """Print what a job installs: ipamc and all that it needs, with versions and hashes, for pip.
+    """Print what a job installs, for pip: ipamc and all that it needs, with versions and hashes.
 
-    It is for pipelines that 'ipamc ci github' and 'ipamc ci gitlab' do not write; these write the same file
-    beside theirs. With --sha256 alone it is for a release on pypi.org.
+    Use it for pipelines that 'ipamc ci github' and 'ipamc ci gitlab' do not write; these write the same file
+    with theirs. For a release on pypi.org, give only --sha256.
 
     Examples:
         ipamc ci requirements --wheel ci/ipamc-0.1.0-py3-none-any.whl --write ci/requirements.txt
-            # for jobs that install a wheel that is committed
+            # for jobs that install a committed wheel
         ipamc ci requirements --git https://git.example.org/ipamc.git@COMMIT
-            # for jobs that build ipamc from a commit; the first lines say how
+            # for jobs that build ipamc from a commit; the first lines show how
         pip install --only-binary :all: --require-hashes -r ci/requirements.txt
             # what a job runs, at the top of the repository
     Exit codes:
@@ -238,6 +240,6 @@ def put(path: str, text: str, command: str) -> None:
         return
     before = disk.read_text(path)
     if before and not before.startswith(MARK):
-        instead = f"write another file with '{command} --write FILE' and include it in yours"
-        raise EnvironmentFailure(f"{path} was not written by ipamc: move it away, or {instead}")
+        instead = f"include the file of '{command} --write FILE' in yours"
+        raise EnvironmentFailure(f"{path} was not written by ipamc: move it, or {instead}")
     say(f"{path}: {'written' if disk.replace(path, text) else 'unchanged'}")

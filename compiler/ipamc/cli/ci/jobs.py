@@ -98,7 +98,7 @@ def jobs(
         environment = environments.get(name, name if own else SEVERAL)
         groups.setdefault((environment, runs[name]), []).append(target)
     if len(groups) > most:
-        raise ValueError(f"{len(groups)} environments need a job each, and there are {most}")
+        raise ValueError(f"{len(groups)} environments need more jobs than the limit of {most}")
     size = next(size for size in count(2) if sum(-(-len(group) // size) for group in groups.values()) <= most)
     planned = []
     for (environment, runner), group in groups.items():
@@ -120,7 +120,7 @@ def of_environments(patterns: str, names: Iterable[str]) -> dict[str, str]:
     for text in filter(None, patterns.split(",")):
         environment, equals, pattern = text.partition("=")
         if not equals or not is_name(environment) or not is_name(pattern.replace("*", "x")):
-            raise ValueError(f"{text!r} is not like production=prod-*")
+            raise ValueError(f"{text!r} does not have the form production=prod-*")
         pairs.append((environment, pattern))
     found = ((name, next((env for env, glob in pairs if fnmatchcase(name, glob)), "")) for name in names)
     return {name: environment for name, environment in found if environment}

@@ -68,41 +68,28 @@ class Matrix(Verb):
 def matrix(
     *, output: str, base: str, stage: str, environments: str, large: int, path: str, **asked: Any
 ) -> int:
-    """List the clusters below clusters/ whose inputs, lock or rendered files changed between --base and HEAD.
+    """List the clusters whose inputs, lock or rendered files changed between --base and HEAD, as CI jobs.
 
-    A cluster that was deleted has no job, but it has a plan: --output names lists it, for 'ipamc plan
-    --clusters-from FILE --base REV', and plan=success for --output github.
+    With --base, the files of these clusters must match HEAD byte for byte; submodules below clusters/, and
+    attributes with which git changes bytes there, are refused. If git cannot compare --base with HEAD,
+    --stage compile fails, and the other stages list all clusters. A deleted cluster has a plan and no job; an
+    address space is compiled and never applied.
 
-    An address space is compiled with each change of a cluster, and so are clusters of which its index tells
-    something else. It is never applied: nothing of it is in a cluster.
-
-    With a --base, the files of these clusters must be here as HEAD has them, byte for byte: commit what you
-    changed before. Submodules below clusters/, and attributes with which git changes bytes there, are
-    refused.
-
-    With --stage compile, a --base that git cannot compare with HEAD is an error. With the other stages all
-    clusters are listed then (no such revision here, a shallow clone, a first push), so that none is missed.
-    With --base last-success the forge is asked for the last pipeline of this branch that was successful, so
-    that a cluster whose apply failed is listed until one succeeds.
-
-    There are at most 256 jobs for GitHub and 200 for GitLab. Where there are more clusters, several share a
-    job, equally many in each. A job that applies has one environment of the forge: each cluster's own, or one
-    of --environments, whose clusters share jobs. Where there are more environments than jobs, jobs of several
-    clusters have the environment 'ipamc'.
+    GitHub gets at most 256 jobs, and GitLab 200; beyond that, several clusters share a job. An apply job has
+    one forge environment: the cluster's own, or one of --environments. If there are more environments than
+    jobs, jobs of several clusters have the environment 'ipamc'.
 
     Options:
         --base: List clusters that changed since HEAD branched off this revision, or, with 'last-success',
-            that differ from the commit of the last successful pipeline. Without it, or with an empty one, all
-            clusters are listed.
+            since the last successful pipeline of this branch.  [default: all clusters]
         --stage: What the jobs do; apply and repair have a job for each shard of a large cluster.
-        --refresh: With --output gitlab --stage repair: jobs that refresh inventories, too.
-        --audit: With --output gitlab --stage repair: jobs that audit clusters, too.
+        --refresh: With --output gitlab --stage repair: also jobs that refresh inventories.
+        --audit: With --output gitlab --stage repair: also jobs that audit clusters.
         --oidc: With --output gitlab: jobs have an id token, for 'ipamc ci token'.
-        --unattended: With --stage repair: for jobs that nobody approves. Only clusters are listed that are in
-            HEAD as they were applied last, by the refs of this repository; GitLab's jobs use environments of
-            their own.
-        --environments: Environments of the forge that clusters share: 'production=prod-*,lab=lab-*'. The
-            first pattern that a cluster's name fits is taken; other clusters have one of their own.
+        --unattended: With --stage repair, for jobs without approval: list only clusters that HEAD has as they
+            were applied last, by the refs of this repository. GitLab's jobs use environments of their own.
+        --environments: Forge environments that clusters share: 'production=prod-*,lab=lab-*'. The first
+            pattern that matches a cluster's name counts; other clusters have their own environment.
         --large: The most shards that one job applies.
     Examples:
         ipamc ci matrix --output github --base "$BASE" >> "$GITHUB_OUTPUT"
@@ -110,9 +97,9 @@ def matrix(
         ipamc ci matrix --output gitlab --stage apply --base last-success --write child.yml
             # write the child pipeline after a merge
         ipamc ci matrix --output names --base origin/main
-            # one name on a line, for people and --clusters-from
+            # one name per line, for people and --clusters-from
     Exit codes:
-        1: a folder's name cannot be a cluster's, or an I/O or environment error
+        1: the name of a folder cannot name a cluster, or an I/O or environment error
     """
     if output == "gitlab" and stage == "refresh":
         raise click.UsageError("GitLab's child pipeline repairs and refreshes: --stage repair --refresh")
@@ -192,7 +179,7 @@ def settled(names: Sequence[str], url: str) -> list[str]:
     try:
         commits = last_applied(url)
     except Nowhere as problem:
-        raise EnvironmentFailure(f"what was applied last is not known: {problem}") from None
+        raise EnvironmentFailure(f"cannot read what was applied last: {problem}") from None
     # Most clusters were applied at the same few commits: git compares each of these once.
     behind: dict[str, Collection[str]] = {}
     for commit in {commits.get(name, "") for name in names}:
@@ -201,7 +188,7 @@ def settled(names: Sequence[str], url: str) -> list[str]:
     found = [name for name in names if name not in behind[commits.get(name, "")]]
     for name in names:
         if name not in found:
-            say(f"{name}: not repaired unattended, because it is not in git as it was applied last")
+            say(f"{name}: not repaired unattended: git has changes after the last apply")
     return found
 
 
@@ -214,9 +201,7 @@ def there() -> dict[str, str]:
     for name, folder in found.items():
         refuse_links(folder)
         if problem := subdomain_problem(name):  # the same rule for clusters: a DNS-1123 subdomain
-            raise EnvironmentFailure(
-                f"{name!r} below {disk.CLUSTERS}/ cannot be the name of a cluster: it {problem}"
-            )
+            raise EnvironmentFailure(f"{name!r} below {disk.CLUSTERS}/ cannot name a cluster: it {problem}")
     return found
 
 
@@ -237,18 +222,18 @@ def changed(base: str, *, strict: bool) -> tuple[str, list[str], list[str]]:
     names = sorted(found) if paths is None else touched(paths, f"{disk.CLUSTERS}/", found)
     if strict and (files := [path for path in FOR_ALL if path in (paths or ())]):
         names = sorted({*names, *found})
-        say(f"all clusters are listed, because {files[0]} changed, which holds for all of them")
+        say(f"listing all clusters: {files[0]} changed, which applies to all of them")
     unchanged = sorted(found.keys() - set(names)) if strict and names else []
     others = [name for name in unchanged if _lists_others(read_sources(found[name])[0])]
     if others:
         names = sorted({*names, *others})
-        say(f"listed, because what they do not masquerade depends on others: {', '.join(others)}")
+        say(f"also listing clusters whose masquerading depends on other clusters: {', '.join(others)}")
     if base:
         hiding.refuse_other_bytes(".", in_head, names)
         hiding.refuse_other_files(in_head, names)
     gone = [name for name in names if name not in found and is_name(name)]
     if gone:
-        say(f"deleted here; what was applied stays: {', '.join(gone)}")
+        say(f"deleted here, but applied objects stay: {', '.join(gone)}")
     return commit, [name for name in names if name in found], gone
 
 
@@ -262,11 +247,11 @@ def _since(base: str, *, strict: bool) -> tuple[str, list[str] | None]:
     require_top()
     if not base:
         return "", None
-    why = "git knows no such revision here"
+    why = "git has no such revision here"
     if base == LAST_SUCCESS:
         try:
             revision = last_success()
-            why = f"git does not have its commit {revision[:12]} here"
+            why = f"git does not have commit {revision[:12]} here"
         except EnvironmentFailure as problem:
             revision, why = "", str(problem)
         commit = git.commit(".", revision) if revision else None
@@ -279,16 +264,16 @@ def _since(base: str, *, strict: bool) -> tuple[str, list[str] | None]:
         if len(forks) > MOST_COMMON_ANCESTORS:
             most = f"{len(forks):,} best common ancestors, more than {MOST_COMMON_ANCESTORS}"
             one = f"git merge {base}, which leaves one"
-            raise EnvironmentFailure(f"HEAD and {base} have {most}, after merges both ways: {one}")
+            raise EnvironmentFailure(f"HEAD and {base} have {most}, after merges in both directions: {one}")
         paths = sorted({path for fork in forks for path in git.changed(".", fork)}) if forks else None
         if commit:
-            why = "it and HEAD have no common ancestor here: a shallow clone?"
+            why = "it has no common ancestor with HEAD here, perhaps in a shallow clone"
     if paths is None and strict:
         raise EnvironmentFailure(
             f"{base} cannot be compared with HEAD: {why}; "
-            "fetch the whole history (git fetch --unshallow origin, or fetch-depth: 0), "
+            "fetch the whole history (git fetch --unshallow origin, or fetch-depth: 0) "
             "or give another --base"
         )
     if paths is None:
-        say(f"all clusters are listed, because {base} cannot be compared: {why}")
+        say(f"listing all clusters: {base} cannot be compared with HEAD: {why}")
     return commit or "", paths

@@ -31,8 +31,8 @@ ANEW = "drain the node, delete its CiliumNode, run this again, and restart the a
 """How a node gets a new block if the operator has recorded the old one for it."""
 ADVICE = {
     "conflict with requested": ANEW,
-    "since allocator for": "the operator does not know this family yet: roll out what is in cilium/",
-    "allocate from non-existing pool": "if its agent started before its CiliumNodeConfig, restart its agent",
+    "since allocator for": "the operator does not know this family yet: roll out cilium/",
+    "allocate from non-existing pool": "restart its agent, if that started before its CiliumNodeConfig",
 }
 """What to do about an error of the operator, by a part of its text."""
 ADVISES_FORCE = re.compile(r"\nPlease review the fields above.*?#conflicts", re.DOTALL)
@@ -78,17 +78,17 @@ def operator_is_content(
             break
     if after.refused:
         roles = f"apply its roles again ('ipamc ci rbac {name}'): {after.refused}"
-        say(f"{name}: CiliumNodes are read again, because this job may not watch them: {roles}")
+        say(f"{name}: read CiliumNodes again, because this job may not watch them: {roles}")
     for node, error in sorted(found.failures.items())[:LINES_SHOWN]:
         advice = (f"; {each}" for part, each in ADVICE.items() if part in error)
         say(f"error: {name}: CiliumNode {node}: {error}{''.join(advice)}")
     for node, error in sorted(found.before.items())[:LINES_SHOWN]:
-        say(f"{name}: CiliumNode {node}: was there before, and this apply changed nothing of it: {error}")
+        say(f"{name}: CiliumNode {node}: an earlier error, which this apply does not affect: {error}")
     if found.restart:
-        lacks = f"lacks the blocks of {count(len(found.restart), 'node')} until then: {names(found.restart)}"
+        lacks = f"lacks the blocks of {count(len(found.restart), 'node')}: {names(found.restart)}"
         say(
-            f"{name}: the operator reads its list of CIDRs when it starts, and {lacks}. "
-            "Their agents use them; restart the operator with the rendered list"
+            f"{name}: the operator's list of CIDRs {lacks}; their agents use the blocks already\n"
+            "  next: restart the operator with the rendered list"
         )
     if found.failures:
         nodes = f"{count(len(found.failures), 'node')}: {names(found.failures)}"
@@ -99,13 +99,13 @@ def operator_is_content(
 def refusal(problem: str, cluster: str, document: Object) -> str:
     """Return the error of kubectl about one object, and what to do about it."""
     if not problem:
-        return "kubectl reports no error, and does not say that it applied it"
+        return "kubectl reports neither an error nor an apply"
     if "onflict with " not in problem:
         # A re-created Node comes first: its block may be right. No job may create a Node.
         if "uid" in problem or 'cannot create resource "nodes"' in problem:
-            help_ = "; a Node was re-created or left since the inventory was made: refresh the inventory"
+            help_ = "; a Node was re-created or left after the last refresh: refresh the inventory"
         elif "may not change podCIDR" in problem:
-            help_ = "; podCIDRs of a Node cannot change: drain it, delete the Node, and let it join again"
+            help_ = "; podCIDRs of a Node cannot change: drain it, delete the Node, and join it again"
         else:
             help_ = ""
         return problem + help_
@@ -120,11 +120,11 @@ def refusal(problem: str, cluster: str, document: Object) -> str:
     elif ".spec.ipv4." in said or ".spec.ipv6." in said:
         apply = "kubectl apply --server-side --field-manager=ipamc --force-conflicts"
         help_ = (
-            "compare the cidrs: kubectl get ciliumpodippools -o yaml; if all of them stay and others are "
-            f"appended, {apply} -f clusters/{cluster}/rendered/cilium/ippools.yaml once"
+            "compare the cidrs: kubectl get ciliumpodippools -o yaml; if the change only appends some, run "
+            f"once: {apply} -f clusters/{cluster}/rendered/cilium/ippools.yaml"
         )
     else:
-        help_ = "find out which one, and remove the fields there"
+        help_ = "find it, and remove the fields there"
     return f"{said}; another field manager owns these fields, and ipamc does not use force: {help_}"
 
 
@@ -143,7 +143,7 @@ def name_left_over(
         except Forbidden as problem:
             if kind in POLICIES and not any(about.startswith(f"{kind} ") for about in wanted):
                 continue  # older roles may not read policies, and the tree has none
-            say(f"{name}: objects of kind {kind} that left the tree are not looked for: {problem}")
+            say(f"{name}: could not look for {kind} objects that left the tree: {problem}")
     found = left_over(wanted, live, None, None)
     if leavers := {item.name for item in found if item.kind == CILIUM_NODE}:
         there, busy = nodes(), if_allowed(lambda: kube.pods(leavers))
@@ -163,8 +163,8 @@ def name_left_over(
         say(f"{name}: --prune deletes {count(len(free), 'object')} that nothing uses")
         return True
     if is_foreign_tree(wanted, before):
-        strange = "none of the objects that ipamc applied in this cluster is in the tree"
-        say(f"error: {name}: {strange}; they may be another cluster's: nothing is deleted")
+        strange = "the tree has none of the objects that ipamc applied in this cluster"
+        say(f"error: {name}: {strange}; nothing is deleted, because they may belong to another cluster")
         return False
     phase(f"deleting what left the tree of {name}")
     # Pools are decided again after CiliumNodes: a deleted one may have been the last user of a pool.

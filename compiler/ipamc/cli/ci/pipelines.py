@@ -49,21 +49,21 @@ def _asked(words: Collection[str]) -> str:
 
 _GATE: dict[str, Any] = {
     "default": [_asked(GATES.keys() - {Gate.LEAVE, "capacity"})],
-    "help": "What needs a label ipamc/WORD: words of 'ipamc plan --fail-on', or none.",
+    "help": "Changes that need a label ipamc/WORD: words of 'ipamc plan --fail-on', or none.",
 }
 gate_option = click.option(
     "--gate", "gates", multiple=True, callback=checked(_asked), show_default=True, metavar="WORD,…", **_GATE
 )
 
 _OF_THE_SCHEDULE = {
-    "--refresh": "The schedule also opens a request for each cluster whose nodes are not those of git "
+    "--refresh": "On schedule, also open a request for each cluster whose nodes differ from git "
     "('ipamc ci refresh').",
-    "--audit": "The schedule also audits each cluster, after its repair, and keeps an issue open while "
+    "--audit": "On schedule, also audit each cluster after its repair, and keep an issue open while "
     "something is wrong ('ipamc ci audit').",
-    "--oidc": "Jobs log in to clusters by an id token of the forge, which 'ipamc ci token' gives to kubectl: "
-    "the kubeconfig has no secret.",
-    "--unattended": "The schedule's jobs use environments of their own, NAME-unattended, in which nobody has "
-    "to approve; they repair only clusters in which nothing waits to be applied.",
+    "--oidc": "Jobs log in to clusters with an id token of the forge, which 'ipamc ci token' passes to "
+    "kubectl: the kubeconfig has no secret.",
+    "--unattended": "Scheduled jobs use their own environments NAME-unattended, without approval; they "
+    "repair only clusters in which no change waits to be applied.",
 }
 
 
@@ -77,7 +77,7 @@ def _environments(_context: click.Context, _option: click.Parameter, text: str) 
 
 
 def _schedule_options(command: Function) -> Function:
-    names = "The forge's environments that clusters share, as in 'ipamc ci matrix'."
+    names = "Forge environments that clusters share, as in 'ipamc ci matrix'."
     command = click.option(
         "--environments", default="", metavar="NAME=PATTERN,...", callback=_environments, help=names
     )(command)
@@ -93,20 +93,21 @@ def _schedule_options(command: Function) -> Function:
 @install_options(image=True)
 @file_option
 def gitlab(*, path: str | None, install: Install, **chosen: Any) -> int:
-    """Write the pipeline for GitLab: a small parent, whose child pipeline is written by 'ipamc ci matrix'.
+    """Write the pipeline for GitLab: a small parent, and a child pipeline that 'ipamc ci matrix' writes.
 
-    The same version of ipamc writes the same bytes. Beside it, .gitlab/ipamc-requirements.txt has the
-    versions and hashes of all that the jobs install. The jobs need one of --wheel, --git, --sha256 and
-    --image; without one, the wheel of this ipamc in ci/ is taken. Put jobs and settings of yours into
-    .gitlab/ipamc-own.yml, and those for the child pipeline into .gitlab/ipamc-own-child.yml: they are
-    included.
+    Also writes .gitlab/ipamc-requirements.txt, with versions and hashes of all that the jobs install. The
+    jobs need one of --wheel, --git, --sha256 and --image; by default they use the wheel of this ipamc in ci/.
+    The same version of ipamc writes the same bytes.
+
+    Put your own jobs and settings into .gitlab/ipamc-own.yml, and those of the child pipeline into
+    .gitlab/ipamc-own-child.yml; the pipelines include them.
 
     Examples:
         ipamc ci gitlab  # write or update .gitlab-ci.yml
-        ipamc ci gitlab --refresh  # the same, and keep the inventories up to date
-        ipamc ci gitlab --wheel ci/ipamc-0.1.0-py3-none-any.whl  # install a wheel that is committed
+        ipamc ci gitlab --refresh  # also keep the inventories up to date
+        ipamc ci gitlab --wheel ci/ipamc-0.1.0-py3-none-any.whl  # install a committed wheel
         ipamc ci gitlab --tag office --apply-tag 'prod-*=prod,linux'  # for runners in private networks
-        ipamc ci gitlab --oidc --audit  # without a kubeconfig's secret, and with an audit by the schedule
+        ipamc ci gitlab --oidc --audit  # with a kubeconfig without a secret, and with a scheduled audit
         ipamc ci gitlab --write ci/ipamc.yml
             # for a pipeline of your own with: include: [{local: ci/ipamc.yml}]
     Exit codes:
@@ -127,37 +128,38 @@ def gitlab(*, path: str | None, install: Install, **chosen: Any) -> int:
 def github(*, branch: str, schedule: str, path: str | None, install: Install, **chosen: Any) -> int:
     """Write the workflow for GitHub Actions.
 
-    The same version of ipamc writes the same bytes. Beside it, .github/ipamc-requirements.txt has the
-    versions and hashes of all that the jobs install. The jobs need one of --wheel, --git, --sha256 and
-    --image; without one, the wheel of this ipamc in ci/ is taken. Put steps of yours into
-    .github/actions/ipamc-setup/action.yml: each job runs them before ipamc.
+    Also writes .github/ipamc-requirements.txt, with versions and hashes of all that the jobs install. The
+    jobs need one of --wheel, --git, --sha256 and --image; by default they use the wheel of this ipamc in ci/.
+    The same version of ipamc writes the same bytes.
+
+    Put your own steps into .github/actions/ipamc-setup/action.yml; each job runs them before ipamc.
 
     Options:
         --branch: The branch that is applied.
         --schedule: When the workflow repairs what is missing in the clusters or differs, in UTC.
-        --server: For GitHub Enterprise Server, which refuses workflows with 'queue' and has the artifacts of
-            v3.
+        --server: For GitHub Enterprise Server, which refuses 'queue' in workflows and needs v3 of the
+            artifact actions.
     Examples:
         ipamc ci github  # write or update .github/workflows/ipamc.yml
-        ipamc ci github --refresh  # the same, and keep the inventories up to date
-        ipamc ci github --wheel ci/ipamc-0.1.0-py3-none-any.whl  # install a wheel that is committed
+        ipamc ci github --refresh  # also keep the inventories up to date
+        ipamc ci github --wheel ci/ipamc-0.1.0-py3-none-any.whl  # install a committed wheel
         ipamc ci github --runner self-hosted,office --apply-runner 'prod-*=self-hosted,prod'
             # for runners in private networks
-        ipamc ci github --oidc --audit  # without a kubeconfig's secret, and with an audit by the schedule
+        ipamc ci github --oidc --audit  # with a kubeconfig without a secret, and with a scheduled audit
         ipamc ci github --branch trunk  # apply a branch that is not called main
-        ipamc ci github --schedule "*/15 * * * *"  # look for what is missing in the clusters every 15 minutes
+        ipamc ci github --schedule "*/15 * * * *"  # repair the clusters every 15 minutes
     Exit codes:
         1: the file is not one that ipamc wrote, or an I/O or environment error
     """
     if re.search(r"\$\{[A-Z]", install.index):  # pip needs a variable of the job
         raise click.UsageError(
-            "jobs of a pull request have no secret, so pip could not log in to this --index: "
-            "name one that runners read without it, or choose --wheel, --git or --image"
+            "jobs of a pull request have no secret, so pip cannot log in to this --index: "
+            "use an index without login, or --wheel, --git or --image"
         )
     if chosen["server"] and chosen["unattended"]:
         raise click.UsageError(
-            "with --server, one run waits at most: a scheduled one would take the place of a merge, "
-            "and with --unattended not apply it; omit --unattended"
+            "with --server only one run waits, so a scheduled run could replace a merge "
+            "and with --unattended not apply it: omit --unattended"
         )
     # A schedule and a run by hand may be of any branch or tag; what reaches a cluster runs for this one.
     quoted = branch.replace("'", "''")
@@ -194,8 +196,8 @@ large_option = click.option("--large", type=click.IntRange(min=0), default=0, sh
 def argocd(*, repo: str, revision: str, project: str, large: int, path: str | None) -> int:
     """Print an ApplicationSet that makes an Application for each shard.
 
-    It looks for folders itself, and so finds future shards too. With --large, a cluster with at most so many
-    shards has one Application for all of them. Run it again when a cluster has more.
+    It finds folders by itself, also future shards. With --large, a cluster with at most N shards has one
+    Application for all of them; run it again when a cluster grows beyond that.
 
     Options:
         --repo: The URL with which Argo CD reads this repository.
@@ -206,7 +208,7 @@ def argocd(*, repo: str, revision: str, project: str, large: int, path: str | No
         ipamc ci argocd --repo ssh://git@example.org/fleet.git --write argocd.yaml
             # an ApplicationSet for all clusters
         ipamc ci argocd --repo ssh://git@example.org/fleet.git --large 4 --write argocd.yaml
-            # an Application for each cluster of up to some 1,000 nodes
+            # one Application per cluster of up to about 1,000 nodes
     Exit codes:
         1: the file is not one that ipamc wrote, or an I/O or environment error
     """
@@ -233,9 +235,9 @@ def flux(
 ) -> int:
     """Print a Kustomization for cilium/, and one for each shard, which depends on it.
 
-    CLUSTER is a name below clusters/; without one, all of them, which needs --remote. Run it again when a
-    cluster has new shards. With --large, a cluster with at most so many shards has one Kustomization for all
-    shards of a kind, which finds new ones by itself.
+    Run it again when a cluster has new shards. With --large, a cluster with at most N shards has one
+    Kustomization for all shards of a kind, which finds new ones by itself. CLUSTER is a name below clusters/;
+    by default all clusters, which needs --remote.
 
     Options:
         --source: The GitRepository.
@@ -255,7 +257,7 @@ def flux(
         not_space(folder)
     if len(folders) > 1 and not remote:
         only = "name the cluster, or give --remote"
-        raise click.UsageError(f"a Flux that runs in a cluster applies that cluster only: {only}")
+        raise click.UsageError(f"a Flux in a cluster applies only that cluster: {only}")
     items: list[dict[str, str]] = []
     for folder in folders:
         name = name_of(folder)
@@ -272,7 +274,7 @@ def flux(
             path_of = f"./{folder}/{disk.RENDERED}/{part}"
             items.append({"name": title, "path": path_of, "after": after, "secret": secret})
     if not items:
-        raise EnvironmentFailure("nothing is rendered yet: run ipamc compile first")
+        raise EnvironmentFailure("nothing is rendered yet: run ipamc compile")
     return write("flux", path or "-", {"source": source, "namespace": namespace, "items": items})
 
 
@@ -289,7 +291,7 @@ def _subject(value: str | None) -> dict[str, str] | None:
         known = kind in {"User", "Group"} and bool(_TEXT(name))
     if not known:
         one = "User:NAME, Group:NAME, ServiceAccount:NAMESPACE/NAME"
-        raise click.BadParameter(f"{value!r} is none of {one}")
+        raise click.BadParameter(f"{value!r} is not one of {one}")
     return {"kind": kind, "namespace": namespace, "name": name}
 
 
@@ -307,23 +309,21 @@ def rbac(
     subject: dict[str, str] | None,
     path: str | None,
 ) -> int:
-    """Print the smallest ClusterRoles and Roles for the jobs of a pipeline in one cluster, and their
-    bindings.
+    """Print the smallest roles, with their bindings, for the jobs of a pipeline in one cluster.
 
-    They follow from what is rendered for this cluster. The job plan needs no access to a cluster. The job
-    apply may read what 'ipamc apply' compares, and write the kinds that are rendered; only with --prune
-    may it delete. It may not create a Node. The jobs refresh and audit may read what 'ipamc dump' reads:
-    of the ConfigMaps and Deployments those alone that ipamc needs, by name.
+    They follow from what is rendered for this cluster. apply may read what 'ipamc apply' compares, write the
+    rendered kinds, and delete only with --prune; it cannot create a Node. refresh and audit may read what
+    'ipamc dump' reads, only the named ConfigMaps and Deployments. plan needs no access to a cluster.
 
     Options:
         --job: Only the roles of these jobs.  [default: all]
-        --prune: Let the job apply delete what left the tree.
-        --subject: Who gets the roles, instead of a ServiceAccount that is made for each job.
+        --prune: Let the job apply delete objects that left the tree.
+        --subject: Who gets the roles.  [default: a new ServiceAccount for each job]
     Examples:
         ipamc ci rbac lab | kubectl --context lab apply -f -  # a ServiceAccount with its roles for each job
         ipamc ci rbac lab --job apply --prune  # for 'ipamc apply --prune', which deletes objects
         ipamc ci rbac lab --job audit --subject User:https://example.org#audit
-            # for somebody whom the cluster knows already
+            # for a user that the cluster knows already
     Exit codes:
         1: nothing is rendered yet, the file is not one that ipamc wrote, or an I/O or environment error
     """
@@ -332,7 +332,7 @@ def rbac(
 
     folders = find(clusters)
     if len(folders) != 1:
-        raise click.UsageError("each cluster has roles of its own: name one cluster")
+        raise click.UsageError("each cluster has its own roles: name one cluster")
     folder = not_space(*folders)
     there = manifests(folder)
     flags, namespace = there.flags, there.flags.namespace

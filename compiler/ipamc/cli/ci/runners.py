@@ -31,7 +31,7 @@ def of_runners(texts: Iterable[str]) -> Runners:
         pattern, equals, labels = text.rpartition("=")
         given = tuple(labels.split(","))
         if not all(map(_LABEL, given)) or (equals and subdomain_problem(pattern.replace("*", "x"))):
-            raise ValueError(f"{text!r} is not like self-hosted,linux or prod-*=self-hosted,prod")
+            raise ValueError(f"{text!r} does not have the form self-hosted,linux or prod-*=self-hosted,prod")
         found[pattern or "*"] = (*found.get(pattern or "*", ()), *given)
     return tuple(sorted(found.items(), key=lambda item: item[0] == "*"))
 
@@ -58,11 +58,9 @@ def runner_options(word: str, label: str) -> Callable[[Function], Function]:
 
     def add(command: Function) -> Function:
         more: dict[str, Any] = {"multiple": True, "callback": checked(_texts)}
-        plain = f"What the runner of the jobs must have: {label}s, with commas."
-        other = (
-            "The same for jobs with access to a cluster: of all clusters, or of those whose names fit the "
-        )
-        other += f"pattern.  [default: that of --{word}]"
+        plain = f"The {label}s of the runners for the jobs, comma-separated."
+        other = "The same for jobs with access to a cluster: to all clusters, or to those whose names match "
+        other += f"the pattern.  [default: as --{word}]"
         kind = f"[PATTERN=]{label.upper()},…"
         command = click.option(f"--apply-{word}", "apply_runner", metavar=kind, help=other, **more)(command)
         return click.option(f"--{word}", "runner", metavar=f"{label.upper()},…", help=plain, **more)(command)

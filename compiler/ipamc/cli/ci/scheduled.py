@@ -38,7 +38,7 @@ def _folder(cluster: str) -> str:
     """Return the folder of a cluster that a job names. Raises UsageError where there is none."""
     folder = folder_of(cluster)
     if not is_name(cluster) or not disk.is_folder(folder):
-        raise click.UsageError(f"there is no cluster {cluster!r} below clusters/")
+        raise click.UsageError(f"no cluster {cluster!r} below clusters/")
     return folder
 
 
@@ -48,18 +48,18 @@ def _folder(cluster: str) -> str:
 @context_option
 @write_option("Write this file.  [default: -, which is stdout]", default="-")
 def dump(*, cluster: str, job: str, context: str, path: str) -> int:
-    """Read a cluster by kubectl, and write one List in JSON.
+    """Read a cluster with kubectl, and write one List in JSON.
 
-    CLUSTER is a name below clusters/. The context of the kubeconfig is the cluster's spec.context, by default
-    its name; the current context is never used. Of ConfigMaps and Deployments it reads only those that ipamc
-    needs, by name: the roles that 'ipamc ci rbac' prints allow this and nothing else. Pods are written
-    without environment variables, and those of applications without command lines. Runs $KUBECTL or kubectl.
+    Uses the kubeconfig context that spec.context of the Cluster names, by default the cluster's name, and
+    never the current context. Reads only the ConfigMaps and Deployments that ipamc needs, as the roles of
+    'ipamc ci rbac' allow. Omits environment variables of pods, and command lines of applications. Runs
+    $KUBECTL or kubectl. CLUSTER is a name below clusters/.
 
     Options:
-        --for: Who reads it: a refresh reads Nodes, CiliumNodes and the DaemonSet of agents alone.
+        --for: Who reads the dump: a refresh needs only Nodes, CiliumNodes and the DaemonSet of agents.
     Examples:
         ipamc dump lab --write lab.json  # what 'ipamc audit lab lab.json' reads
-        ipamc dump lab --for refresh | ipamc import lab --refresh -  # bring the inventory up to date
+        ipamc dump lab --for refresh | ipamc import lab --refresh -  # update the inventory
     Exit codes:
         1: the cluster cannot be read, or an I/O or environment error; nothing is written
     """
@@ -82,26 +82,24 @@ def dump(*, cluster: str, job: str, context: str, path: str) -> int:
 @files_argument
 @click.option("--remote", "url", required=True, metavar="URL")
 def audit(*, cluster: str, files: tuple[str, ...], url: str) -> int:
-    """Audit CLUSTER by dumps, as 'ipamc audit' does, and keep one issue open while something is wrong.
+    """Audit CLUSTER from dumps, as 'ipamc audit' does, and keep one issue open while something is wrong.
 
-    Where problems are found, or the audit cannot be made, an issue is opened with them; the next audit
-    replaces its text, and closes it when there are none. Only an issue that the owner of the token wrote is
-    replaced or closed. Who watches the repository is told by the forge.
+    Opens an issue if there are problems or the audit fails; the next audit updates its text, or closes it.
+    Only an issue of the token's owner is changed.
 
     GitHub needs GITHUB_TOKEN with the permission issues: write. GitLab needs IPAMC_TOKEN with the scope api
-    and the role Reporter. Without a token the job fails where there are problems, and the forge tells of
-    that.
+    and the role Reporter. Without a token, the job fails if there are problems.
 
     Options:
-        --remote: The repository whose refs say what was applied last: a URL of https without a user, or the
-            absolute path of a folder.
+        --remote: The repository whose refs name the last apply: an https URL without a user, or the absolute
+            path of a folder.
     Examples:
         ipamc dump lab --write lab.json && ipamc ci audit lab lab.json --remote "$CI_PROJECT_URL.git"
             # what the scheduled job does
     Exit codes:
-        0: 0 problems; or an open issue tells them
-        1: problems were found and there is no issue for them, the audit could not be made, or an I/O or
-            environment error
+        0: no problems; or an open issue lists them
+        1: problems were found and there is no issue for them, the audit failed, or an I/O or environment
+            error
     """
     from ipamc.cli.audit import audited
     from ipamc.report.findings import report
@@ -117,11 +115,11 @@ def audit(*, cluster: str, files: tuple[str, ...], url: str) -> int:
             if named := last_applied(url, cluster).get(cluster, ""):
                 applied = git.commit(".", named)
         except EnvironmentFailure as problem:
-            say(f"{cluster}: {git.APPLIED}{cluster} is not known: {problem}")
+            say(f"{cluster}: cannot read {git.APPLIED}{cluster}: {problem}")
         found = audited(folder, files, applied)
     if problems:
         code = problems.conclude("full")
-        lines = ["The audit could not be made: the log of the job says why."]
+        lines = ["The audit failed: the log of the job has the reason."]
     else:
         print_findings(found, "full")
         code = REFUSED if number_of_problems(found) else DONE
@@ -137,7 +135,7 @@ def _update_issue(cluster: str, lines: Sequence[str]) -> bool:
     mark = MARK.format(cluster)
     listed = "".join(f"- {code(line)}\n" for line in lines)
     about = "Each audit replaces this text, and closes the issue when it finds nothing."
-    about += " What a code means: ipamc explain CODE."
+    about += " To explain a code, run `ipamc explain CODE`."
     text = f"{mark}{listed}"[: LONGEST_COMMENT - len(about) - 20] + f"\n<sub>{about}</sub>\n"
     try:
         issues = issues_of_this_job()
@@ -145,7 +143,7 @@ def _update_issue(cluster: str, lines: Sequence[str]) -> bool:
         if not lines:
             if before:
                 issues.close(before)
-                say(f"{cluster}: issue {before.name} is closed")
+                say(f"{cluster}: issue {before.name} closed")
             return True
         if before and before.text.strip() != text.strip():
             issues.replace(before, text)
@@ -153,7 +151,7 @@ def _update_issue(cluster: str, lines: Sequence[str]) -> bool:
     except EnvironmentFailure as problem:
         say(f"{cluster}: no issue: {problem}")
         return False
-    say(f"{cluster}: issue {number} {'says it' if before else 'opened'}: {count(len(lines), 'line')}")
+    say(f"{cluster}: issue {number} {'updated' if before else 'opened'}: {count(len(lines), 'line')}")
     return True
 
 
@@ -163,42 +161,38 @@ def _update_issue(cluster: str, lines: Sequence[str]) -> bool:
 @click.option("--remote", "url", required=True, metavar="URL")
 @click.option("--target", required=True, metavar="NAME")
 def refresh(*, cluster: str, files: tuple[str, ...], url: str, target: str) -> int:
-    """Bring the inventory of CLUSTER up to date from dumps, and open or update one request for it.
+    """Update the inventory of CLUSTER from dumps, and open or update one request for it.
 
-    Does what 'ipamc import CLUSTER --refresh FILE...' and 'ipamc compile CLUSTER' do, commits that on the
-    branch ipamc/refresh/CLUSTER, and opens a request with the plan. The work tree is afterwards as it was.
-    Where nothing changed, an open request is closed. A cluster without nodes.yaml is skipped.
+    Runs 'ipamc import CLUSTER --refresh FILE...' and 'ipamc compile CLUSTER', commits to the branch
+    ipamc/refresh/CLUSTER, opens a request with the plan, and restores the work tree. Without changes, it
+    closes an open request. A request that only adds nodes or uids merges by itself after its checks pass, or
+    has the label ipamc/only-adds if it cannot; you decide on any other.
 
-    If the plan only adds nodes or uids, the request merges by itself, once its checks have passed. If it
-    renumbers, quarantines, releases, or changes pools, flags or anything else, a person decides. Where it may
-    not merge by itself here, it has the label ipamc/only-adds, and its text says why.
-
-    GitHub needs IPAMC_TOKEN, which may write contents and pull requests; with the job's own GITHUB_TOKEN a
-    request is opened, but no workflow runs for it. GitLab needs IPAMC_TOKEN with the scopes api and
-    write_repository, and a role that may merge into the branch. Without a token, a line says so.
+    GitHub needs IPAMC_TOKEN, which may write contents and pull requests; with only GITHUB_TOKEN, no workflow
+    runs for the request. GitLab needs IPAMC_TOKEN with the scopes api and write_repository, and a role that
+    may merge into the branch. Without a token, nothing is requested, and a line says so.
 
     Options:
-        --remote: The repository to push to: a URL of https without a user, or the absolute path of a folder.
+        --remote: The repository to push to: an https URL without a user, or the absolute path of a folder.
         --target: The branch to merge into; HEAD is its last commit.
     Examples:
         ipamc dump lab --for refresh --write lab.json && ipamc ci refresh lab lab.json --remote
             "$CI_PROJECT_URL.git" --target main
             # what the scheduled job does
     Exit codes:
-        0: the request is as it should be; or there is nothing to request, or no token for it, and a line says
-            so
-        1: the dump or the compile was refused, or an I/O or environment error; the request stays as it was
+        0: the request is up to date; or there is nothing to request, or no token for it, and a line says so
+        1: the dump or the compile was refused, or an I/O or environment error; the request is unchanged
     """
     from ipamc.importing.files import NODES
 
     require_top()
     folder, branch = _folder(cluster), f"{BRANCHES}{cluster}"
     if disk.read_bytes(f"{folder}/{NODES}") is None:
-        say(f"{cluster}: skipped, because it has no {NODES}: its inventory is not one of ipamc import")
+        say(f"{cluster}: skipped: it has no {NODES}, so ipamc import did not write its inventory")
         return DONE
     trunk = f"refs/remotes/origin/{target}"
     if git.commit(".", trunk) and is_old(cluster, trunk):
-        say(f"{cluster}: skipped, because {target} has a newer state: the next scheduled job does it")
+        say(f"{cluster}: skipped: {target} is newer, and the next scheduled job refreshes it")
         return DONE
     try:
         requests = requests_of_this_job(branch, target)
@@ -228,7 +222,7 @@ def refresh(*, cluster: str, files: tuple[str, ...], url: str, target: str) -> i
             requests.close(request)
         if old := there.refs(ref).get(ref):
             there.push([Move(ref=ref, old=old, new="")])
-        closed = f": request {request.number} is closed" if request else ""
+        closed = f": request {request.number} closed" if request else ""
         say(f"{cluster}: the inventory is up to date{closed}")
         return DONE
 
@@ -247,8 +241,7 @@ def _refreshed(cluster: str, folder: str, files: tuple[str, ...]) -> tuple[int, 
         return DONE, None
     day = today()
     if code := conclude(compile_all([ClusterRun(folder=folder, today=day)], 1), "full"):
-        instead = "refresh it by hand, and decide what it asks"
-        say(f"{cluster}: a compile of the new inventory is refused: {instead}")
+        say(f"{cluster}: a compile of the new inventory is refused: refresh it by hand, and fix the errors")
         return code, None
     task = PlanRun(
         folder=folder,
@@ -272,8 +265,7 @@ def _propose(there: Remote, requests: Requests, report: ClusterReport, commit: s
     same = bool(old) and there.changes_the_same(ref, old, commit, f"{disk.CLUSTERS}/{cluster}")
     request = requests.find()
     if request is None and same and requests.was_closed(old):
-        again = "another one is opened when the nodes change again"
-        say(f"{cluster}: its request was closed by somebody; {again}")
+        say(f"{cluster}: no request: the last one was closed, and the nodes have not changed since")
         return DONE
     if request and request.waits and (reasons or not same):
         requests.stop(request)  # before the push: GitHub goes on to merge what is pushed later
@@ -291,9 +283,9 @@ def _propose(there: Remote, requests: Requests, report: ClusterReport, commit: s
             problem = str(failure)
     requests.update(request, title, _body(report, reasons, problem), only_adds=not reasons)
     for reason in reasons:
-        say(f"{cluster}: request {request.number} is for a person to decide: {reason}")
+        say(f"{cluster}: request {request.number} needs your decision: {reason}")
     if not reasons:
-        how = f"cannot merge by itself: {problem}" if problem else "merges by itself, once its checks pass"
+        how = f"cannot merge by itself: {problem}" if problem else "merges by itself after its checks pass"
         say(f"{cluster}: request {request.number} only adds nodes or uids; it {how}")
     return DONE
 
@@ -306,11 +298,11 @@ def _body(report: ClusterReport, reasons: list[str], problem: str) -> str:
     only = "This only adds nodes or uids:"
     if reasons:
         listed = "".join(f"\n- {plan_markdown.code(reason)}" for reason in reasons)
-        said = f"**A person decides**, because this is more than new nodes:\n{listed}"
+        said = f"**Needs your decision**, because it does more than add nodes:\n{listed}"
     elif problem:
-        said = f"{only} it can be merged. It cannot merge by itself here: {plan_markdown.code(problem)}"
+        said = f"{only} you can merge it. It cannot merge by itself: {plan_markdown.code(problem)}"
     else:
-        said = f"{only} it merges by itself, once its checks pass."
+        said = f"{only} it merges by itself after its checks pass."
     plan = plan_markdown.render(PlanReport(base="HEAD", clusters=(report,), scope=(report.name,)))
-    about = "The scheduled job writes this branch again by force, and closes this when nothing is left."
+    about = "The scheduled job force-pushes this branch, and closes this request when no change is left."
     return f"{said}\n\n{plan}\n<sub>{about}</sub>\n"[:LONGEST_COMMENT]
