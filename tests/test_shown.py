@@ -20,7 +20,8 @@ import tests.e2e.test_published_pools
 import tests.e2e.test_refused_by_the_apiserver
 import tests.e2e.test_refused_by_the_operator
 import tests.e2e.test_renumber
-import tests.e2e.test_resize  # noqa: F401 - tests enter themselves into SHOWN
+import tests.e2e.test_resize
+import tests.e2e.test_stored_versions  # noqa: F401 - tests enter themselves into SHOWN
 from ipamc.catalogue import catalogue
 from ipamc.workspace.disk import assets
 from tests.e2e.rules import NO_SERVER_HERE, SHOWN

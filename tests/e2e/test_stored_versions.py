@@ -15,6 +15,7 @@ from tests.e2e.api import CRDS, NODE_CONFIGS, Api, Object
 from tests.e2e.conftest import OPERATORS, minor, serving
 from tests.e2e.operator import LEADS, Operator
 from tests.e2e.processes import until
+from tests.e2e.rules import shows
 from tests.e2e.site import Site
 from tests.e2e.test_runbook import begin  # noqa: F401 - a fixture
 
@@ -79,6 +80,7 @@ def dropped(api: Api) -> str:
     return "" if answer.code == Status.OK else answer.message
 
 
+@shows("IPC0938")
 def test_what_1_15_stored_is_stored_anew_before_1_20(begin: Any, operator: Operator) -> None:  # noqa: F811
     api, player = operator.api, begin("bystander")
     as_1_15_left_it(api)
