@@ -68,10 +68,10 @@ def _other_tool(value: Mapping[str, Any]) -> str:
     keys = value.keys()
     if keys & _KUSTOMIZE and not keys & {"spec", "nodes"}:
         head = "apiVersion: kustomize.config.k8s.io/v1beta1 and kind: Kustomization"
-        return f"for kustomize, write {head}: it is passed over then"
+        return f"for kustomize, write {head}; ipamc then ignores it"
     if keys & _HELM and not keys & {"spec", "nodes", "metadata"}:
-        ours = "those of ipamc come into rendered/cilium/helm-values.yaml"
-        return f"if these are values of Helm, move the file out of the cluster's folder; {ours}"
+        ours = "ipamc writes its own to rendered/cilium/helm-values.yaml"
+        return f"if these are Helm values, move the file out of the cluster's folder; {ours}"
     return ""
 
 
@@ -100,7 +100,7 @@ def unknown_kind(kind: str, version: str, kinds: Kinds) -> str:
     if kind.removesuffix("List") == "CiliumPodIPPool":
         ours = kinds[0][1][0]
         better = f"write apiVersion: {ours}, kind: IPPool, and blockSize in place of maskSize"
-        return f"it is rendered from a pool: {better}"
+        return f"ipamc renders it from a pool: {better}"
     near = nearest_kind(kind, kinds)
     versions = [version for name, of in kinds if name == near for version in of]
     if near and near == kind.removesuffix("List"):
@@ -133,12 +133,12 @@ def unknown(key: str, value: Any, keys: Keys, schema: Schema, root: Schema) -> s
         return "write matchExpressions"
     if places := [where for where in _places(root, root, key) if where != keys]:
         if () in places:
-            return "write it at the left margin, as apiVersion and kind"
+            return "write it at the left margin, like apiVersion and kind"
         return f"write it in {listing('.'.join(map(str, where)) for where in places[:3])}"
     if near := suggestion(key, known):
         return near
     if inner := [name for name in known if isinstance(value, Mapping) and name in value]:
-        return f"write {inner[0]} here, without {key}: above it"
+        return f"write {inner[0]} here, without {key}: around it"
     for labels in ("matchLabels", "labels"):
         if labels in known and isinstance(value, str):
             return f"write {labels}: {{{key}: {_plain(value)}}}"
@@ -168,8 +168,8 @@ def block_size(value: int, bits: int) -> str:
     size = bits - (value.bit_length() - 1)
     if size <= 0 or value & (value - 1):
         return ""
-    ipv6 = "; blocks of IPv6 are written under ipv6" if value in _SIZES_OF_IPV6 else ""
-    return f"write blockSize: {size}, which is {value:,} addresses{ipv6}"
+    ipv6 = "; write IPv6 blocks under ipv6" if value in _SIZES_OF_IPV6 else ""
+    return f"write blockSize: {size} ({value:,} addresses){ipv6}"
 
 
 def mistyped(name: str, value: Any, wanted: Collection[str], schema: Schema, root: Schema) -> str:
@@ -178,7 +178,7 @@ def mistyped(name: str, value: Any, wanted: Collection[str], schema: Schema, roo
     schema = resolve_reference(root, schema)
     own = schema.get("items", {}).get("properties", {})
     if "string" in wanted and isinstance(value, Mapping) and isinstance(cidr := value.get("cidr"), str):
-        return f"write {before}{_plain(cidr)}{'; what it is for stands behind #' if len(value) > 1 else ''}"
+        return f"write {before}{_plain(cidr)}{'; write its purpose after #' if len(value) > 1 else ''}"
     if isinstance(value, Mapping) and (known := root.get("x-instead", {}).keys() & value.keys() - own.keys()):
         return unknown(key := min(known), value[key], (), {}, root)
     better, text = "", _text(value)
@@ -194,7 +194,7 @@ def mistyped(name: str, value: Any, wanted: Collection[str], schema: Schema, roo
             better = _VALUES.get(name, {}).get(text, "") if "enum" in schema else quoted(text)
     found = re.fullmatch(r"([A-Za-z]+):\s?(\S{1,60})", value) if isinstance(value, str) else None
     if found and found[1] in schema.get("properties", {}):
-        return f"write a blank after the colon: {found[1]}: {found[2]}"
+        return f"write a space after the colon: {found[1]}: {found[2]}"
     line = example(name, schema, root)
     return f"write {before}{better}" if better else line
 
@@ -216,7 +216,7 @@ def example(name: str, schema: Schema, root: Schema) -> str:
     if choices := schema.get("enum", []):
         return f"write {before}{listing(choices)}"
     value = _example(schema, root)
-    return "" if value is None else f"write for example {before}{typed(value)}"
+    return "" if value is None else f"write, for example, {before}{typed(value)}"
 
 
 def typed(value: Any) -> str:
