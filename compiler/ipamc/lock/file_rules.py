@@ -135,7 +135,7 @@ def overlapping_lines(lines: list[Numbered], path: str, rows: list[bytes]) -> It
 
 
 def two_held(lines: Iterable[Numbered], path: str, rows: list[bytes], mode: LockMode) -> Iterator[Diagnostic]:
-    """IPC0408: a node has one held line a family where the mode gives it one block."""
+    """IPC0408: a node has one held line per family in modes with one block per node."""
     seen: dict[tuple[str, int, State], Numbered] = {}
     for number, line in lines if mode.one_block else ():
         family = line.block.family
@@ -156,7 +156,7 @@ def has_two_held(lines: Sequence[Line], mode: LockMode) -> bool:
 def not_canonical(
     path: str, number: int, row: bytes, canonical: bytes, *, misplaced: bool = False
 ) -> Diagnostic:
-    """IPC0409: the lock's text is exactly what the tool writes."""
+    """IPC0409: the lock's text is exactly what ipamc writes."""
     wanted, fix = canonical.decode(), f"{_restored(path)}, then compile again"
     if row.endswith(b"\r"):
         problem = "ends in a carriage return: git or an editor converted the file to Windows line endings"

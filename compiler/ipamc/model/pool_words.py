@@ -126,14 +126,14 @@ def more_room(cluster: Scheme, pool: Pool, family: int, size: int) -> str:
         return f"{another}, and let address space {ask.space} choose it: ipamc compile"
     if isinstance(cluster, AddressSpace):
         return f"add a /{size} to the cidrs of {pool.name}"
-    search = f"{suggest_pool(cluster, pool, family, size)} finds a free one"
+    search = suggest_pool(cluster, pool, family, size)
     if pool.dialect is Dialect.NATIVE:
-        return f"add a /{size} to the end of cidrs of pool {pool.name}: {search}"
+        return f"append a free /{size} to cidrs of pool {pool.name}: {search}"
     if cluster.mode.one_block:
-        another = f"a {pool.dialect} with a /{size} and the nodeSelector of {pool.name}"
-        return f"add {another}, which replaces it when it is full: {search}"
-    native = f"write pool {pool.name} in the native form and add a /{size}: {native_form(pool, {})}"
-    return f"a {pool.dialect} has one CIDR; {native}; {search}"
+        another = f"another {pool.dialect} with the nodeSelector of {pool.name} and a free /{size}"
+        return f"add {another}: {search}"
+    native = f"write pool {pool.name} in the native form: {native_form(pool, {})}"
+    return f"a {pool.dialect} has one CIDR; {native}; append a free /{size} to cidrs: {search}"
 
 
 class Terms(NamedTuple):

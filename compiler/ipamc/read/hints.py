@@ -111,8 +111,8 @@ def unknown_kind(kind: str, version: str, kinds: Kinds) -> str:
 
 
 def _move_out(kinds: Kinds) -> str:
-    spellings = listing(f"{name} ({versions[0]})" for name, versions in kinds)
-    return f"move it out of this folder; the kinds here are {spellings}"
+    names = dict.fromkeys(name for name, _ in kinds)
+    return f"move it out of this folder; ipamc reads {listing(names)}"
 
 
 # Fields, and values of the wrong type

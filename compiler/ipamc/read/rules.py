@@ -220,7 +220,7 @@ def names_syntax(at: At, problem: str, way_out: str) -> Diagnostic:
 
 
 def not_planned_names(at: At, of_one: Sequence[At]) -> Diagnostic:
-    """IPC0110: an entry with `names` is of planned nodes, and has no field of a single node."""
+    """IPC0110: an entry with `names` is for planned nodes, and has no field of a single node."""
     if of_one:
         fields = listing(str(place.keys[-1]) for place in of_one if isinstance(place, Place))
         also = [Related(at, "names is here")]
@@ -278,7 +278,7 @@ def level_outside(at: At, cidr: str, space: str) -> Diagnostic:
 
 
 def not_tests(at: At, kind: str) -> Diagnostic:
-    """IPC1011: a file beside the clusters has documents of kind Tests alone."""
+    """IPC1011: a file beside the clusters has only documents of kind Tests."""
     way_out = "move it into the folder of its cluster"
     return error("IPC1011", at, f"a document of kind {kind} beside the clusters", help=way_out)
 

@@ -331,7 +331,5 @@ def smaller_blocks(
 
 def words(pool: Pool, family: int, found: Smaller) -> str:
     """Return the advice that newcomers could get smaller blocks."""
-    each = f"{1 << (BITS[family] - found.prefix)} addresses each"
-    smaller = f"smaller blocks ({block_size(pool, family, found.prefix)})"
-    free = f"{found.room:,} of /{found.prefix} are free ({each}), {found.wanted:,} needed"
-    return f"give all new nodes of pool {pool.name} {smaller}: {free}"
+    size = f"{block_size(pool, family, found.prefix)}, {1 << (BITS[family] - found.prefix)} addresses"
+    return f"use smaller blocks for all new nodes ({size}): {found.room:,} free, {found.wanted:,} needed"

@@ -82,7 +82,7 @@ def complete_placed(
 
 
 def torn_apart(node: NodeState, context: Context) -> Iterator[Diagnostic]:
-    """IPC0433: a pending line lies in the pool of the line that it is to replace."""
+    """IPC0433: a pending line is in the same pool as the line that it replaces."""
     held = {context.key(line) for line in node.held}
     for line in node.pending:
         if context.key(line) not in held:
