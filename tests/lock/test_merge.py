@@ -308,7 +308,7 @@ BROKEN = {
         GOOD + b'{"block":"10.0.0.0/28","pool":"p","node":"b"}\n',
         "theirs: 10.0.0.0/28 of node b overlaps 10.0.0.0/26 of node a",
     ),
-    "nothing": (b"", "theirs: the lock is empty: the record of which node has which block is lost"),
+    "nothing": (b"", "theirs: the lock is empty: the record of which node holds which block is lost"),
     "no lock": (b"\xff\x00", "theirs: line 1: not the header line of a lock"),
     "edited": (GOOD.replace(b":1}", b": 1}"), "theirs: line 1 is not as the tool writes it"),
 }

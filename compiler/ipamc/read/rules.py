@@ -143,13 +143,13 @@ def bad_name(at: At, what: str, name: str, problem: str, way_out: str = "") -> D
     pattern = of_ansible(name[:60])
     if "{" in pattern and what == NODE_NAME:
         way_out = f'write names: "{pattern}", planned: true for several planned nodes'
-    way_out = way_out or f"{write}use only lower-case letters, digits, - and ."
+    way_out = way_out or f"{write}use only lower-case letters, digits, . and -"
     return error("IPC0101", at, f"{shown(name)} is not {what}: it {problem}", help=way_out)
 
 
 def bad_label(at: At, what: str, text: str, problem: str) -> Diagnostic:
     """IPC0102: labels are valid in Kubernetes."""
-    way_out = "use at most 63 characters: letters, digits, -, _ and ."
+    way_out = "use at most 63 letters, digits, -, . and _"
     return error("IPC0102", at, f"{shown(text)} is not a {what}: it {problem}", help=way_out)
 
 

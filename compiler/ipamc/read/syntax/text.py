@@ -28,7 +28,7 @@ _STEP = 1 << 16
 _EMPTY = re.compile(rb"\s*+(?:\xef\xbb\xbf)?+\s*+")
 _PLAIN_ASCII = bytes([9, 10, 13, *range(32, 127)])
 _IN_JSON = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_HIDDEN = {"\r": "a carriage return alone", "\x85": "U+0085", "\u2028": "U+2028", "\u2029": "U+2029"}
+_HIDDEN = {"\r": "a lone carriage return", "\x85": "U+0085", "\u2028": "U+2028", "\u2029": "U+2029"}
 """Line breaks that diffs and editors do not show: in YAML they end a comment, and a setting may follow."""
 _IN_YAML = re.compile(f"{_IN_JSON.pattern}|[\x85\u2028\u2029]|\r(?!\n)")
 _BREAK = re.compile(r"\r\n|\n|\r")
