@@ -411,20 +411,20 @@ NOT_YAML = {
     ),
     "not logged in": (
         "error: You must be logged in to the server (Unauthorized)\n",
-        "this is an error of kubectl, in the place of its objects",
+        "this is an error of kubectl, not its objects",
     ),
     "forbidden": (
         'Error from server (Forbidden): nodes is forbidden: User "x" cannot list resource "nodes"\n',
-        "this is an error of kubectl, in the place of its objects",
+        "this is an error of kubectl, not its objects",
     ),
     "no server": (
         "The connection to the server localhost:8080 was refused - did you specify the right host or port?\n",
-        "this is an error of kubectl, in the place of its objects",
+        "this is an error of kubectl, not its objects",
     ),
-    "nothing there": ("No resources found\n", "this is an error of kubectl, in the place of its objects"),
+    "nothing there": ("No resources found\n", "this is an error of kubectl, not its objects"),
     "a log line alone": (
         'E1122 12:00:00.000000   12345 memcache.go:265] couldn\'t get: Get "https://1.2.3.4:6443": timeout\n',
-        "this is an error of kubectl, in the place of its objects",
+        "this is an error of kubectl, not its objects",
     ),
     "a warning before it": (
         "Warning: v1 ComponentStatus is deprecated in v1.19+\n" + GOOD,

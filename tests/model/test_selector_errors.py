@@ -47,7 +47,7 @@ def refused(text: str) -> SelectorError:
             "'has': expected an operator after 'not'",
             "write ! in front of a condition: !has(rack)",
         ),
-        ("has ▲(rack)", "'(': expected an operator after 'has'", "write has( without a blank"),
+        ("has ▲(rack)", "'(': expected an operator after 'has'", "write has( without a space"),
         (
             "!rack▲",
             "the selector ends here: expected an operator after 'rack'",
@@ -92,7 +92,7 @@ def refused(text: str) -> SelectorError:
         ("(has(a))▲)", "')' has no matching parenthesis before it", "remove it, or write ( where it begins"),
         (
             "rack == 'r1'▲\n",
-            "a line break does not count as a blank in Calico's language: expected && or ||",
+            "a line break is not a space in Calico's language: expected && or ||",
             "write the selector on one line; in YAML as a plain scalar, or with >- instead of | or >",
         ),
     ],
@@ -188,7 +188,7 @@ def entry(**fields: object) -> dict[str, object]:
         (
             {"matchLabels": {"rack": 10**5000}},
             ("matchLabels", "rack"),
-            "a number where the value should be text",
+            "the value must be text, not a number",
             "write it in quotes",
         ),
         ({"matchLabels": {"rack": None}}, ("matchLabels",), "a value is missing", "write the value"),
@@ -246,7 +246,7 @@ def entry(**fields: object) -> dict[str, object]:
         (
             entry(values=["x", ["y"]]),
             ("matchExpressions", 1, "values", 1),
-            "a list where the value should be text",
+            "the value must be text, not a list",
             "",
         ),
         (

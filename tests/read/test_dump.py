@@ -191,17 +191,17 @@ REFUSED = {
     "an error behind JSON": (
         LIST + "error: the server does not have a resource type\n",
         "IPC0801",
-        "this is an error of kubectl, in the place of its objects",
+        "this is an error of kubectl, not its objects",
     ),
     "lists deep in one another": (
         '{"kind": "List", "items": [' * 10 + "]}" * 10,
         "IPC0801",
-        "lists are nested more than 8 deep",
+        "lists are nested more than 8 levels deep",
     ),
     "lists deep in one another in YAML": (
         "#\n" + '{"kind": "List", "items": [' * 10 + "]}" * 10,
         "IPC0801",
-        "lists are nested more than 8 deep",
+        "lists are nested more than 8 levels deep",
     ),
     "one page among lists": (
         json.dumps(listed(LIST.replace('"resourceVersion": ""', '"continue": "abc"'))),
@@ -232,7 +232,7 @@ def test_a_text_that_is_no_cidr() -> None:
     assert dump.nodes[0].pod_cidrs == (parse_block("10.0.0.0/24"),)
     assert (found.code, found.message) == (
         "IPC0805",
-        "Node n1 has '10.0.0.300/24', which is no CIDR or address",
+        "Node n1 has '10.0.0.300/24', which is neither a CIDR nor an address",
     )
 
 

@@ -172,7 +172,7 @@ def test_an_empty_table(text: str) -> None:
         ('{"10.0.0.1/24": [{"nexthops": [{"ip": "10.0.0.9"}]}]}', "'10.0.0.1/24' has host bits set"),
         ('{"10.0.0.0/24": [{"nexthops": [{"ip": "x"}]}]}', "'x' is not an IP address"),
         ('[{"dst": 1}]', "Expected `str`, got `int`"),
-        ("[" * 100_000, "no routing table in JSON"),
+        ("[" * 100_000, "does not read this JSON as a routing table"),
         ('{"10.0.0.0/24": [', "Input data was truncated"),
         ("1007-10.0.0.0/24 unicast\n", "ipamc does not read this as a routing table"),
         (
@@ -218,8 +218,11 @@ def test_an_empty_table(text: str) -> None:
             '{"TABLE_vrf": {"ROW_vrf": {"TABLE_prefix": {"ROW_prefix": {"ROW_path": {"ipnexthop": "10.0.0.1"}}}}}}',
             "'' is not an IP address",
         ),
-        ('{"TABLE_vrf": ' + '{"ROW_vrf": ' * 100_000, "no routing table in JSON"),
-        ('{"TABLE_vrf": ' + '{"ROW_vrf": ' * 900 + "1" + "}" * 901, "no routing table in JSON"),
+        ('{"TABLE_vrf": ' + '{"ROW_vrf": ' * 100_000, "does not read this JSON as a routing table"),
+        (
+            '{"TABLE_vrf": ' + '{"ROW_vrf": ' * 900 + "1" + "}" * 901,
+            "does not read this JSON as a routing table",
+        ),
         (" " * (LARGEST_ROUTES + 1), f"the table has more than {LARGEST_ROUTES:,} bytes"),
     ],
 )

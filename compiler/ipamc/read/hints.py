@@ -49,13 +49,13 @@ def unnamed(
     versions = {name: of[0] for name, of in reversed(kinds)}
     kind, meant, others = names["kind"], kind_of_fields(value), _other_tool(value)
     if names["apiVersion"] is None and kind is None:
-        head = f"write apiVersion: {versions[meant]} and kind: {meant}" if meant else _move_out(kinds)
+        head = f"write apiVersion: {versions[meant]} and kind: {meant}" if meant else _MOVE_OUT
         yield "kind", "the document has no apiVersion and no kind", others or head
         return
     for name, given in names.items():
         if isinstance(given, str):
             continue
-        better = others or _move_out(kinds)
+        better = others or _MOVE_OUT
         if name == "kind" and meant:
             better = f"write kind: {meant}"
         elif name == "apiVersion" and isinstance(kind, str) and kind in versions:
@@ -107,12 +107,10 @@ def unknown_kind(kind: str, version: str, kinds: Kinds) -> str:
         if meant := nearest(version, versions):
             return f"did you mean apiVersion: {meant}?"
         return f"the apiVersion of {'an' if near[0] in 'AEIOU' else 'a'} {near} is {listing(versions)}"
-    return _move_out(kinds)
+    return _MOVE_OUT
 
 
-def _move_out(kinds: Kinds) -> str:
-    names = dict.fromkeys(name for name, _ in kinds)
-    return f"move it out of this folder; ipamc reads {listing(names)}"
+_MOVE_OUT = "move it out of this folder; ipamc schema lists the kinds"
 
 
 # Fields, and values of the wrong type

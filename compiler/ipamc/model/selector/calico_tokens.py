@@ -92,7 +92,7 @@ class Cursor:
         if found in {"\n", "\r"}:
             how = "in YAML as a plain scalar, or with >- instead of | or >"
             help = f"write the selector on one line; {how}"  # noqa: A001 - as above
-            what = "Calico's language does not accept a line break as a space"
+            what = "a line break is not a space in Calico's language"
         else:
             what = shown(found) if found else "the selector ends here"
         return SelectorError(f"{what}: expected {expected}", offset=self.at, help=help)
