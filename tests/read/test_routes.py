@@ -166,15 +166,15 @@ def test_an_empty_table(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("hello\n", "ipamc does not read this as a routing table"),
+        ("hello\n", "this is not a routing table that ipamc reads"),
         ('{"items": [], "kind": "List"}', "Expected `array`, got `str`"),
         ('{"10.0.0.0/24": [{"name": "a"}]}', "10.0.0.0/24 has neither nexthops nor attrs"),
         ('{"10.0.0.1/24": [{"nexthops": [{"ip": "10.0.0.9"}]}]}', "'10.0.0.1/24' has host bits set"),
         ('{"10.0.0.0/24": [{"nexthops": [{"ip": "x"}]}]}', "'x' is not an IP address"),
         ('[{"dst": 1}]', "Expected `str`, got `int`"),
-        ("[" * 100_000, "does not read this JSON as a routing table"),
+        ("[" * 100_000, "this JSON is not a routing table that ipamc reads"),
         ('{"10.0.0.0/24": [', "Input data was truncated"),
-        ("1007-10.0.0.0/24 unicast\n", "ipamc does not read this as a routing table"),
+        ("1007-10.0.0.0/24 unicast\n", "this is not a routing table that ipamc reads"),
         (
             JUNOS + "10.0.0.0/24 (1 entry, 1 announced)\n        *BGP    Preference: 170/-101\n",
             "line 2 has a prefix in an unknown format",
@@ -218,10 +218,10 @@ def test_an_empty_table(text: str) -> None:
             '{"TABLE_vrf": {"ROW_vrf": {"TABLE_prefix": {"ROW_prefix": {"ROW_path": {"ipnexthop": "10.0.0.1"}}}}}}',
             "'' is not an IP address",
         ),
-        ('{"TABLE_vrf": ' + '{"ROW_vrf": ' * 100_000, "does not read this JSON as a routing table"),
+        ('{"TABLE_vrf": ' + '{"ROW_vrf": ' * 100_000, "this JSON is not a routing table that ipamc reads"),
         (
             '{"TABLE_vrf": ' + '{"ROW_vrf": ' * 900 + "1" + "}" * 901,
-            "does not read this JSON as a routing table",
+            "this JSON is not a routing table that ipamc reads",
         ),
         (" " * (LARGEST_ROUTES + 1), f"the table has more than {LARGEST_ROUTES:,} bytes"),
     ],

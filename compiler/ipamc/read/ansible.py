@@ -161,6 +161,6 @@ def _labels(value: Any, at: At, log: Log) -> dict[str, str]:
         odd = (
             f"{key} {shown(str(each))}, which is {'a template' if '{{' in str(each) else 'not text'}".strip()
         )
-        fix = "ipamc does not evaluate Ansible: write the label into machines.yaml"
+        fix = "write the label into machines.yaml, because ipamc does not evaluate Ansible"
         log.add([unreadable(at / key if key else at, _LABELS, [odd], fix)])
     return found

@@ -68,9 +68,9 @@ def _other_tool(value: Mapping[str, Any]) -> str:
     keys = value.keys()
     if keys & _KUSTOMIZE and not keys & {"spec", "nodes"}:
         head = "apiVersion: kustomize.config.k8s.io/v1beta1 and kind: Kustomization"
-        return f"for kustomize, write {head}; ipamc then ignores it"
+        return f"for kustomize, write {head}, and ipamc ignores the file"
     if keys & _HELM and not keys & {"spec", "nodes", "metadata"}:
-        ours = "ipamc writes its own to rendered/cilium/helm-values.yaml"
+        ours = "the values of ipamc are in rendered/cilium/helm-values.yaml"
         return f"if these are Helm values, move the file out of the cluster's folder; {ours}"
     return ""
 
@@ -99,8 +99,8 @@ def unknown_kind(kind: str, version: str, kinds: Kinds) -> str:
     """Return what to write instead of a kind that ipamc does not read."""
     if kind.removesuffix("List") == "CiliumPodIPPool":
         ours = kinds[0][1][0]
-        better = f"write apiVersion: {ours}, kind: IPPool, and blockSize in place of maskSize"
-        return f"ipamc renders it from a pool: {better}"
+        better = f"apiVersion: {ours}, kind: IPPool, and blockSize instead of maskSize"
+        return f"write the pool from which ipamc renders it: {better}"
     near = nearest_kind(kind, kinds)
     versions = [version for name, of in kinds if name == near for version in of]
     if near and near == kind.removesuffix("List"):

@@ -46,7 +46,7 @@ def read_routes(path: str, data: bytes) -> Table:
         try:
             return Table(path=path, text=text, routes=tuple(of_json(text)))
         except MISTAKES as mistake:
-            why = f"ipamc does not read this JSON as a routing table: {mistake}"
+            why = f"this JSON is not a routing table that ipamc reads: {mistake}"
             raise Refused((unknown_table(Span(path), why),)) from None
     unread: list[int] = []
     for sign, parser in _TEXTS:
@@ -58,7 +58,7 @@ def read_routes(path: str, data: bytes) -> Table:
             break
     line = f": line {unread[0]} has a prefix in an unknown format" if unread else ""
     at = Span(path, unread[0], 1, 1) if unread else Span(path)
-    raise Refused((unknown_table(at, f"ipamc does not read this as a routing table{line}"),))
+    raise Refused((unknown_table(at, f"this is not a routing table that ipamc reads{line}"),))
 
 
 _CIDR = r"[0-9a-f.:]{3,39}/\d{1,3}"

@@ -258,7 +258,7 @@ class _Builder:
         if type(event) is AliasEvent and isinstance(value := self.alias(event), str):
             return value
         if type(event) is not ScalarEvent:
-            way_out = "write a plain key; ipamc does not render templates such as {{ … }}: write the value"
+            way_out = "write a plain key, and the value of a template such as {{ … }}"
             finding = rules.wrong_shape(self.span(event), "the key is not text", way_out)
             raise Unreadable(*self.broken, finding)
         text: str = event.value
