@@ -47,11 +47,11 @@ MARKERS = '<<<<<<< ours\n{"block":"10.0.0.32/27","pool":"rack","node":"n2"}\n===
 DAMAGES: dict[str, tuple[Callable[[str], str | bytes | None], str]] = {
     "cut off in the middle": (
         lambda text: text[: len(text) // 2],
-        "ipam.lock:2:1: error[IPC0403] line 2: no newline at its end, the file was cut off",
+        "ipam.lock:2:1: error[IPC0403] line 2: no newline at the end: the file was cut off",
     ),
     "cut off before the last newline": (
         lambda text: text[:-1],
-        "no newline at its end, the file was cut off",
+        "no newline at the end: the file was cut off",
     ),
     "cut off in the header": (
         lambda text: text[:20],
@@ -95,7 +95,7 @@ DAMAGES: dict[str, tuple[Callable[[str], str | bytes | None], str]] = {
         replaced('"lab"', '"prod"'),
         "error[IPC0405] this is the lock of cluster 'prod'",
     ),
-    "of another mode": (replaced("cluster-pool", "crd"), "error[IPC0406] the lock was made for mode crd"),
+    "of another mode": (replaced("cluster-pool", "crd"), "error[IPC0406] the lock is for mode crd"),
     "of a newer format": (replaced('"lock":1', '"lock":2'), "error[IPC0404] lock format 2 is not 1"),
     "a block twice": (
         lambda text: text + text.splitlines(keepends=True)[-1],

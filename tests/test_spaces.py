@@ -112,7 +112,7 @@ def test_a_service_network_is_given_as_a_range_of_a_pool_is(run: Run, tmp_path: 
         'error[IPC0208]: 10.0.80.0/24 of pool "own" overlaps excluded 10.0.80.0/20' in run("compile", "d")[1]
     )
     write(tmp_path, "d/own.yaml", pool("cidrs: [10.1.0.0/24]", size=25, name="services"))
-    assert "a pool is called services, too" in run("compile", "d")[1]
+    assert "a pool has the name services, too" in run("compile", "d")[1]
     (tmp_path / "clusters/d/own.yaml").unlink()
     edit(tmp_path, "d/c.yaml", services, "")
     assert run("compile", "--jobs", "1")[0] == 0
@@ -357,7 +357,7 @@ def test_an_index_counts_in_the_folder_of_its_space_alone(run: Run, tmp_path: Pa
     write(tmp_path, "zzz/rendered/index.jsonl", text.replace("10.0.32.0/19", "10.9.0.0/19"))
     assert run("compile", "a", "--check")[0] == 0
     write(tmp_path, "fabric/rendered/index.jsonl", text.replace("fabric", "zzz"))
-    assert "cannot be read: it says that it is of 'zzz'" in run("compile", "a")[1]
+    assert "cannot be read: it names address space 'zzz'" in run("compile", "a")[1]
 
 
 @pytest.mark.usefixtures("run")
@@ -413,12 +413,12 @@ def test_a_writer_of_the_index_waits_for_a_compile_of_the_space(run: Run, tmp_pa
 
 def test_a_space_is_told_of_in_ranges(run: Run, tmp_path: Path) -> None:
     for command, said in (
-        ("lock fabric --leave a/pods", "a/pods cannot leave: it is still asked for by a cluster"),
-        ("lock fabric --renumber z", "z matches no held line of a range asked for by a cluster"),
+        ("lock fabric --leave a/pods", "a/pods cannot leave: it is still requested by a cluster"),
+        ("lock fabric --renumber z", "z matches no block held by a range requested by a cluster"),
         ("lock fabric --release a/pods", "take a/pods out of its cluster, and release each by its name"),
         (
             "lock fabric --rename a/pods=z",
-            "a/pods cannot be renamed to z: it is still asked for by a cluster",
+            "a/pods cannot be renamed to z: it is still requested by a cluster",
         ),
         ("why a/podz", "did you mean 'a/pods'?"),
         ("why a/pods --at HEAD", "reads only the files on the disk: omit --at"),
@@ -440,7 +440,7 @@ def test_a_space_is_told_of_in_ranges(run: Run, tmp_path: Path) -> None:
     for name in ("a", "b", "new"):
         shutil.rmtree(tmp_path / "clusters" / name)
     said = run("compile", "fabric")[1]
-    assert "no cluster asks for a range while the lock has blocks of 2 ranges: a/pods, b/pods" in said
+    assert "no cluster requests a range while the lock has blocks of 2 ranges: a/pods, b/pods" in said
     assert "restore the folders of their clusters, and `from` in their pools" in said
 
 
@@ -473,7 +473,7 @@ def test_why_tells_which_level_gave_a_range(run: Run, tmp_path: Path) -> None:
         '               clusters/fabric/space.yaml:6: clusterSelector region == "eu"\n'
         "  passed over  fabric: comes later by requirements: 0, and eu has 1\n"
         "               clusters/fabric/space.yaml:5: clusterSelector all()\n"
-        "  block        10.8.0.0/19 of eu, held; a pool keeps the range that it has\n"
+        "  block        10.8.0.0/19 of eu, held; a pool keeps the range it has\n"
         "               clusters/fabric/ipam.lock:4\n"
     )
     assert run("why", "d/pods") == (0, said)
@@ -488,7 +488,7 @@ def test_a_level_may_have_a_whole_cidr_of_the_space(run: Run, tmp_path: Path) ->
     write(tmp_path, "d/c.yaml", member("d", "from: fabric"))
     said = run("compile", "fabric")[1]
     assert "1 range without a candidate pool: d/pods (no labels)" in said
-    assert "widen a level's clusterSelector, or add a range for all to the space" in said
+    assert "widen a level's clusterSelector, or add a range for all clusters to the space" in said
 
 
 def test_a_document_that_was_lost_is_restored(run: Run, tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_a_lock_with_line_ends_of_windows_is_refused_with_a_way_out(repository: 
     code, _, text = said(tmp_path / "clone", "compile zones")
     assert code == 1
     assert "IPC0409" in text
-    assert "ipamc init writes the .gitattributes that prevents it" in text
+    assert "run ipamc init, whose .gitattributes prevents this" in text
 
 
 def test_a_list_of_clusters_with_line_ends_of_windows(repository: Path) -> None:

@@ -237,8 +237,8 @@ MISTAKES = {
     "prefix,pool\n": ["plan.csv:1: error[IPC0875] the table has no rows"],
     "prefix\n10.0.0.0/16\n": ["plan.csv:1: error[IPC0875] no row names a pool"],
     'prefix,pool,blockSize\n10.0.0.0/16,a,26,,\n10.1.0.0/16\n10.2.0.0/16,"a"b,26\n': [
-        "plan.csv:2:1: error[IPC0870] the row has 5 cells, and the headers are 3",
-        "plan.csv:3:1: error[IPC0870] the row has 1 cell, and the headers are 3",
+        "plan.csv:2:1: error[IPC0870] the row has 5 cells, but the header row has 3",
+        "plan.csv:3:1: error[IPC0870] the row has 1 cell, but the header row has 3",
         "plan.csv:4:1: error[IPC0870] the row is no CSV: ',' expected after '\"'",
     ],
     'prefix,pool,blockSize\n10.0.0.0/16,"a,26\n': [

@@ -309,7 +309,7 @@ def test_the_same_nodes_in_two_files(stand: Stand, dump: bool) -> None:  # noqa:
     told = stand.run("ipamc compile", 1)
     assert "2,000 nodes are defined twice: n1, n2, n3, n4, n5 and 1,995 more" in told
     assert told.count("error[") == 1
-    stand.run(found("is the original: (rm clusters/lab/nodes.yaml), which has nothing else", told))
+    stand.run(found("is the original: (rm clusters/lab/nodes.yaml), (it has nothing else)", told))
     assert "lab: 2000 nodes" in stand.run("ipamc compile").replace(",", "")
 
 
@@ -398,33 +398,33 @@ GOOD_JSON = (
 )
 TABLE = "NAME   STATUS   ROLES    AGE   VERSION\nn1     Ready    <none>   10d   v1.30.1\n"
 NOT_YAML = {
-    "a table": (TABLE, "this is a table that kubectl prints for people"),
+    "a table": (TABLE, "this is a table of kubectl, not its objects"),
     "a wide table": (
         "NAME   STATUS   ROLES   AGE   VERSION   INTERNAL-IP\nn1   Ready  <none>  1d  v1.30.1  10.0.0.1\n",
-        "this is a table that kubectl prints for people",
+        "this is a table of kubectl, not its objects",
     ),
-    "a table without its head": (TABLE.partition("\n")[2], "this is a table that kubectl prints for people"),
-    "names": ("node/n1\nnode/n2\n", "these are names alone, as kubectl -o name prints them"),
+    "a table without its head": (TABLE.partition("\n")[2], "this is a table of kubectl, not its objects"),
+    "names": ("node/n1\nnode/n2\n", "these are only names, as kubectl -o name prints them"),
     "described": (
         "Name:               n1\nRoles:              <none>\nAnnotations:        ttl: 0\n",
-        "this is what kubectl describe prints for people",
+        "this is the output of kubectl describe, not objects",
     ),
     "not logged in": (
         "error: You must be logged in to the server (Unauthorized)\n",
-        "this is an error of kubectl, in the place of its objects",
+        "this is an error of kubectl, not its objects",
     ),
     "forbidden": (
         'Error from server (Forbidden): nodes is forbidden: User "x" cannot list resource "nodes"\n',
-        "this is an error of kubectl, in the place of its objects",
+        "this is an error of kubectl, not its objects",
     ),
     "no server": (
         "The connection to the server localhost:8080 was refused - did you specify the right host or port?\n",
-        "this is an error of kubectl, in the place of its objects",
+        "this is an error of kubectl, not its objects",
     ),
-    "nothing there": ("No resources found\n", "this is an error of kubectl, in the place of its objects"),
+    "nothing there": ("No resources found\n", "this is an error of kubectl, not its objects"),
     "a log line alone": (
         'E1122 12:00:00.000000   12345 memcache.go:265] couldn\'t get: Get "https://1.2.3.4:6443": timeout\n',
-        "this is an error of kubectl, in the place of its objects",
+        "this is an error of kubectl, not its objects",
     ),
     "a warning before it": (
         "Warning: v1 ComponentStatus is deprecated in v1.19+\n" + GOOD,
@@ -509,7 +509,7 @@ def test_a_merge_that_was_not_finished(stand: Stand) -> None:
 def test_a_dump_in_another_encoding_and_a_packed_one(stand: Stand) -> None:
     (stand.lab / "nodes.yaml").write_bytes(GOOD.encode("utf-16"))
     told = stand.run("ipamc compile", 1)
-    assert "the file is UTF-16, as > of Windows PowerShell writes it" in told
+    assert "the file is UTF-16, as > in Windows PowerShell writes it" in told
     stand.run(found("(iconv .*); in PowerShell", told))
     assert "lab: 2 nodes" in stand.run("ipamc compile")
     (stand.lab / "nodes.yaml").write_bytes(GOOD.encode("utf-16-le"))

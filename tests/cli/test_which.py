@@ -172,7 +172,7 @@ def test_a_node_that_is_named_like_an_address_is_found_as_both(capsys: pytest.Ca
         (
             "10.0.2.97",
             [
-                "blue 10.0.2.96/27 default ghost in use by a CiliumNode, without a line in the lock clusters/blue/seen.yaml:1"
+                "blue 10.0.2.96/27 default ghost in use by a CiliumNode but not in the lock clusters/blue/seen.yaml:1"
             ],
         ),
         ("10.0.8.1", ["blue 10.0.8.1/32 old free, but the pool is disabled clusters/blue/ippools.yaml:14"]),
@@ -183,13 +183,13 @@ def test_a_node_that_is_named_like_an_address_is_found_as_both(capsys: pytest.Ca
                 "blue 10.0.2.0/25 default free clusters/blue/ippools.yaml:5",
                 "blue 10.0.2.0/28 default reserved clusters/blue/ippools.yaml:7",
                 "blue 10.0.2.64/27 default later pinned clusters/blue/ippools.yaml:8",
-                "blue 10.0.2.96/27 default ghost in use by a CiliumNode, without a line in the lock clusters/blue/seen.yaml:1",
+                "blue 10.0.2.96/27 default ghost in use by a CiliumNode but not in the lock clusters/blue/seen.yaml:1",
             ],
         ),
         (
             "10.0.2.96/28",
             [
-                "blue 10.0.2.96/27 default ghost in use by a CiliumNode, without a line in the lock clusters/blue/seen.yaml:1"
+                "blue 10.0.2.96/27 default ghost in use by a CiliumNode but not in the lock clusters/blue/seen.yaml:1"
             ],
         ),
         ("fd00::ff00", ["blue fd00::ff00/128 default free clusters/blue/ippools.yaml:6"]),
@@ -250,7 +250,7 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
         ("::ffff:10.0.0.0/120", "'::ffff:10.0.0.0/120' is an IPv4-mapped IPv6 address; write 10.0.0.0/24"),
         ("010.0.0.1", "'010.0.0.1' is not an address; write 10.0.0.1"),
         ("10.0.0.256", "'10.0.0.256' is not an address"),
-        ("10.0.0.0/33", "'10.0.0.0/33' has no prefix length of 0 to 32"),
+        ("10.0.0.0/33", "'10.0.0.0/33' needs a prefix length of 0 to 32"),
         ("fe80::1%eth0", "'fe80::1%eth0' has a zone"),
         ("fd00::g", "'fd00::g' is not an address"),
         ("n1/", "is not a CIDR"),

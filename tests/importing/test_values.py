@@ -385,7 +385,7 @@ def test_flags_of_kube_controller_manager_with_a_blank_and_host_bits() -> None:
     assert "10.96.0.0/12" in files["cluster.yaml"]
     assert odd(found) == [
         "kube-controller-manager has cluster-cidr: '10.1.0.9/16', which is read as 10.1.0.0/16",
-        "kube-controller-manager has node-cidr-mask-size: 'zonk', which is no prefix length",
+        "kube-controller-manager has node-cidr-mask-size: 'zonk', which is not a prefix length",
         "kube-controller-manager has service-cluster-ip-range: '10.96.0.1/12', which is read as 10.96.0.0/12",
     ]
 

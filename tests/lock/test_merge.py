@@ -301,16 +301,16 @@ BROKEN = {
     "two modes": (lock("64/26 b", mode="crd"), "these are locks of two modes, cluster-pool and crd"),
     "a newer format": (
         GOOD.replace(b'"lock":1', b'"lock":2'),
-        "theirs: lock format 2 is not 1, the one that this version reads",
+        "theirs: lock format 2 is unknown: this version of ipamc reads format 1",
     ),
     "markers": (GOOD + b"<<<<<<< HEAD\n", "theirs: line 3 is a conflict marker"),
     "an overlap": (
         GOOD + b'{"block":"10.0.0.0/28","pool":"p","node":"b"}\n',
         "theirs: 10.0.0.0/28 of node b overlaps 10.0.0.0/26 of node a",
     ),
-    "nothing": (b"", "theirs: the lock is empty: the record of which node has which block is lost"),
+    "nothing": (b"", "theirs: the lock is empty: the record of which node holds which block is lost"),
     "no lock": (b"\xff\x00", "theirs: line 1: not the header line of a lock"),
-    "edited": (GOOD.replace(b":1}", b": 1}"), "theirs: line 1 is not as the tool writes it"),
+    "edited": (GOOD.replace(b":1}", b": 1}"), "theirs: line 1 is not as ipamc writes it"),
 }
 
 

@@ -111,13 +111,13 @@ def test_equal_values(one: str, other: str, same: bool) -> None:  # noqa: FBT001
         ("enable-ipv4", "yes", "which is not 1, t"),
         ("enable-policy", "default", ""),
         ("routing-mode", "Native", "which is not native, tunnel or hybrid"),
-        ("cluster-pool-ipv4-mask-size", "33", "which is no prefix length"),
+        ("cluster-pool-ipv4-mask-size", "33", "which is not a prefix length"),
         ("node-cidr-mask-size-ipv6", "64", ""),
-        ("node-cidr-mask-size", "x", "which is no prefix length"),
+        ("node-cidr-mask-size", "x", "which is not a prefix length"),
         ("cluster-pool-ipv4-cidr", "fd00::/104", "fd00::/104, which is not IPv4"),
         ("cluster-cidr", "10.0.0.0/8,fd00::/56", ""),
         ("service-cluster-ip-range", "10.96.0.1/12", "which is read as 10.96.0.0/12"),
-        ("ipv4-native-routing-cidr", "10.0.0/8", "which is no CIDR or address"),
+        ("ipv4-native-routing-cidr", "10.0.0/8", "which is neither a CIDR nor an address"),
     ],
 )
 def test_a_flag_that_is_not_what_it_says(name: str, text: str, problem: str) -> None:

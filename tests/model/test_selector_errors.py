@@ -29,7 +29,7 @@ def refused(text: str) -> SelectorError:
         (
             "rack ▲< 'r1'",
             "'<': expected an operator after 'rack'",
-            "use a NodeSelector with Gt or Lt: this language compares no numbers",
+            "use a NodeSelector with Gt or Lt: this language does not compare numbers",
         ),
         (
             "rack ▲matches 'r1'",
@@ -47,7 +47,7 @@ def refused(text: str) -> SelectorError:
             "'has': expected an operator after 'not'",
             "write ! in front of a condition: !has(rack)",
         ),
-        ("has ▲(rack)", "'(': expected an operator after 'has'", "write has( without a blank"),
+        ("has ▲(rack)", "'(': expected an operator after 'has'", "write has( without a space"),
         (
             "!rack▲",
             "the selector ends here: expected an operator after 'rack'",
@@ -69,7 +69,7 @@ def refused(text: str) -> SelectorError:
         ("has(▲)", "')': expected a label key", "write has(rack)"),
         ("has(a ▲b)", "'b': expected ) after has(a", "write has(a)"),
         ("all(▲rack)", "'rack': expected ) after all(", "write all()"),
-        ("has(a) && ▲global()", "global() is for policies and not for pools", "write all() for every node"),
+        ("has(a) && ▲global()", "global() is for policies, not for pools", "write all() for every node"),
         ("has(a) ▲and has(b)", "'and': expected && or ||", "write &&"),
         ("(has(a) ▲| has(b))", "'|': expected &&, || or )", "write ||"),
         ("has(a)▲, has(b)", "',': expected && or ||", "write &&"),
@@ -89,10 +89,10 @@ def refused(text: str) -> SelectorError:
             'write a condition, such as has(rack) or rack == "r1"',
         ),
         ("has(a) && ▲(has(b) || (has(c))", "this parenthesis is never closed", "write ) where it ends"),
-        ("(has(a))▲)", "')' without a parenthesis before it", "remove it, or write ( where it begins"),
+        ("(has(a))▲)", "')' has no matching parenthesis before it", "remove it, or write ( where it begins"),
         (
             "rack == 'r1'▲\n",
-            "a line break does not count as a blank in Calico's language: expected && or ||",
+            "a line break is not a space in Calico's language: expected && or ||",
             "write the selector on one line; in YAML as a plain scalar, or with >- instead of | or >",
         ),
     ],
@@ -103,10 +103,10 @@ def test_errors_of_text(marked: str, message: str, help_: str) -> None:
 
 
 def test_deep_nesting_is_an_error_and_not_a_crash() -> None:
-    assert refused("!(" * 50_000 + "all()" + ")" * 50_000).message == "a selector of more than 200 levels"
+    assert refused("!(" * 50_000 + "all()" + ")" * 50_000).message == "the selector has more than 200 levels"
     assert (
         refused("has(a)&&(has(b)||(" * 500 + "all()" + "))" * 500).message
-        == "a selector of more than 200 levels"
+        == "the selector has more than 200 levels"
     )
     assert refused("(" * 50_000).offset == 50_000
     # What means nothing is no level.
@@ -188,7 +188,7 @@ def entry(**fields: object) -> dict[str, object]:
         (
             {"matchLabels": {"rack": 10**5000}},
             ("matchLabels", "rack"),
-            "a number where the value should be text",
+            "the value must be text, not a number",
             "write it in quotes",
         ),
         ({"matchLabels": {"rack": None}}, ("matchLabels",), "a value is missing", "write the value"),
@@ -209,7 +209,7 @@ def entry(**fields: object) -> dict[str, object]:
             {"matchExpressions": [None]},
             ("matchExpressions", 0),
             "a requirement is null",
-            "remove it, or say what it selects",
+            "remove it, or write what it selects",
         ),
         (entry(key=None), ("matchExpressions", 1), "a key is missing", "write the key"),
         (
@@ -246,7 +246,7 @@ def entry(**fields: object) -> dict[str, object]:
         (
             entry(values=["x", ["y"]]),
             ("matchExpressions", 1, "values", 1),
-            "a list where the value should be text",
+            "the value must be text, not a list",
             "",
         ),
         (
@@ -268,7 +268,7 @@ def test_errors_of_node_selectors() -> None:
         return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]} | change]}
 
     here = ("nodeSelectorTerms", 0)
-    assert node_error(None) == (here, "a term is null", "remove it, or say what it selects")
+    assert node_error(None) == (here, "a term is null", "remove it, or write what it selects")
     assert node_error({"matchLabels": {}}) == (
         (*here, "matchLabels"),
         "'matchLabels' is not a field of a term",
@@ -299,7 +299,7 @@ def test_errors_of_node_selectors() -> None:
     )
     assert node_error(fields(key="spec.podCIDR")) == (
         (*field, "key"),
-        "'spec.podCIDR' is not a field that nodes are selected by",
+        "'spec.podCIDR' is not a field to select nodes by",
         "write metadata.name",
     )
     without: list[dict[str, object]] = [{}, {"nodeSelectorTerms": None}]

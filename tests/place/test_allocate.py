@@ -280,7 +280,7 @@ def test_a_full_pool_is_replaced_by_those_that_may_and_by_no_other() -> None:
         cluster(full, twin, stranger),
         reconciled([*lines, "10.0.1.0/29 y"], [demand(name, *offers) for name in "ab"]),
     ) == [
-        "IPC0303 pool full has no room for 2 nodes: a, b; IPv4 /28: 1 block, 1 held; 2 more are needed (32 addresses); passed over: pool twin is full, pool stranger may not take its place"
+        "IPC0303 pool full has no room for 2 nodes: a, b; IPv4 /28: 1 block, 1 held; 2 more are needed (32 addresses); skipped: pool twin is full, pool stranger may not replace it"
     ]
 
 
@@ -323,7 +323,7 @@ def test_a_dual_stack_pool_gives_both_or_none() -> None:
     assert refusal(
         cluster(dual, families=(4, 6)), reconciled(lines, [demand("a", offer(dual), families=(4, 6))])
     ) == [
-        "IPC0305 pool dual has room in IPv4 but not in IPv6 for 1 node: a; IPv6 /124: 1 block, less than 0.1 held, 0.9 free in pieces that are too small; 1 more is needed (16 addresses)"
+        "IPC0305 pool dual has room in IPv4 but not in IPv6 for 1 node: a; IPv6 /124: 1 block, less than 0.1 held, 0.9 free in pieces too small; 1 more is needed (16 addresses)"
     ]
 
 
@@ -393,7 +393,7 @@ def test_a_pin_takes_what_its_own_node_left() -> None:
         (["10.0.0.0/28 b pending"], "which is pending for node b", "ipamc lock lab --release 10.0.0.0/28"),
         (
             ["10.0.0.0/29 b 2020-01-01"],
-            "10.0.0.0/29, which is quarantined since 2020-01-01, of node b",
+            "10.0.0.0/29, which has been in quarantine since 2020-01-01 (node b)",
             "ipamc lock lab --release 10.0.0.0/29",
         ),
     ],
@@ -459,12 +459,12 @@ def test_five_hundred_nodes_without_room_are_one_finding() -> None:
     )
     assert found.message == (
         "pool rack has no room for 500 nodes: n0, n1, n10, n100, n101 and 495 more; IPv4 /28: 16 blocks, 9 held, "
-        "2 quarantined (the next is free on 2026-11-25), 4 reserved, excluded or pinned, 1 free in pieces that are too small; "
+        "2 in quarantine (the next is free on 2026-11-25), 4 reserved, excluded or pinned, 1 free in pieces too small; "
         "500 more are needed (8,000 addresses)"
     )
     assert found.help == (
-        "add a /19 to the end of cidrs of pool rack: ipamc suggest pool lab --pool rack --size 19 finds a free one; "
-        "or if nothing uses it any more: ipamc lock lab --release 10.0.0.144/28"
+        "append a free /19 to cidrs of pool rack: ipamc suggest pool lab --pool rack --size 19; "
+        "or if nothing uses 10.0.0.144/28: ipamc lock lab --release 10.0.0.144/28"
     )
     assert found.at == AT / "10.0.0.0/24"
 
@@ -474,7 +474,7 @@ def test_quarantine_without_end_is_told() -> None:
     (found,) = refusal(
         cluster(rack, days=None), reconciled(["10.0.0.0/27 x 2020-01-01"], [demand("a", offer(rack))])
     )
-    assert "IPv4 /28: 1 block, 1 quarantined for ever; 1 more is needed" in found
+    assert "IPv4 /28: 1 block, 1 in quarantine for ever; 1 more is needed" in found
 
 
 def test_what_is_reconciled_stays_in_the_plan() -> None:

@@ -483,25 +483,25 @@ GOOD = "ipv4: {cidrs: [10.0.0.0/16], blockSize: 24}"
         ),
         (
             "{ipv4: {cidrs: [10.0.0.0/16]}}",
-            ["IPC0007 4:15 spec.ipv4 has no blockSize; write for example blockSize: 27"],
+            ["IPC0007 4:15 spec.ipv4 has no blockSize; write, for example, blockSize: 27"],
         ),
         ("{}", ["IPC0007 4:7 spec has no ipv4 or ipv6; write ipv4 or ipv6"]),
         (
             "null",
             [
-                'IPC0007 4:7 null: spec must be a mapping; write for example spec: {ipv4: {cidrs: ["100.162.224.0/19"], blockSize: 27}, nodeSelector: "rack == \\"a\\""}'
+                'IPC0007 4:7 null: spec must be a mapping; write, for example, spec: {ipv4: {cidrs: ["100.162.224.0/19"], blockSize: 27}, nodeSelector: "rack == \\"a\\""}'
             ],
         ),
         (
             "",
             [
-                'IPC0007 4:1 no value: spec must be a mapping; write for example spec: {ipv4: {cidrs: ["100.162.224.0/19"], blockSize: 27}, nodeSelector: "rack == \\"a\\""}'
+                'IPC0007 4:1 no value: spec must be a mapping; write, for example, spec: {ipv4: {cidrs: ["100.162.224.0/19"], blockSize: 27}, nodeSelector: "rack == \\"a\\""}'
             ],
         ),
         (
             f"{{{GOOD}, reserved: ~}}",
             [
-                'IPC0007 4:63 null: reserved must be a list; write for example reserved: ["100.162.224.0/27", {cidr: "100.162.224.32/27", reason: "load balancers of the fabric, NET-123"}]'
+                'IPC0007 4:63 null: reserved must be a list; write, for example, reserved: ["100.162.224.0/27", {cidr: "100.162.224.32/27", reason: "load balancers of the fabric, NET-123"}]'
             ],
         ),
         (
@@ -522,16 +522,16 @@ GOOD = "ipv4: {cidrs: [10.0.0.0/16], blockSize: 24}"
         ),
         (
             f"{{{GOOD}, priority: 1.0}}",
-            ["IPC0007 4:63 1.0 is a number: priority must be an integer; write for example priority: 0"],
+            ["IPC0007 4:63 1.0 is a number: priority must be an integer; write, for example, priority: 0"],
         ),
         (
             f"{{{GOOD}, priority: [1]}}",
-            ["IPC0007 4:63 a list: priority must be an integer; write for example priority: 0"],
+            ["IPC0007 4:63 a list: priority must be an integer; write, for example, priority: 0"],
         ),
         (
             f"{{{GOOD}, blocksPerNode: 0}}",
             [
-                "IPC0007 4:68 0 is less than 1, the minimum of blocksPerNode; write for example blocksPerNode: 1"
+                "IPC0007 4:68 0 is less than 1, the minimum of blocksPerNode; write, for example, blocksPerNode: 1"
             ],
         ),
         (
@@ -553,8 +553,8 @@ GOOD = "ipv4: {cidrs: [10.0.0.0/16], blockSize: 24}"
         (
             "{ipv4: {cidrs: [], blockSize: 99}}",
             [
-                'IPC0007 4:22 cidrs is empty; write for example cidrs: ["100.162.224.0/19"]',
-                "IPC0007 4:37 99 is more than 32, the maximum of blockSize; write for example blockSize: 27",
+                'IPC0007 4:22 cidrs is empty; write, for example, cidrs: ["100.162.224.0/19"]',
+                "IPC0007 4:37 99 is more than 32, the maximum of blockSize; write, for example, blockSize: 27",
             ],
         ),
     ],
@@ -566,16 +566,16 @@ def test_explanations(spec: str, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("name: c", "name: ''", 'IPC0007 3:18 name is empty; write for example name: "beijing-1"'),
+        ("name: c", "name: ''", 'IPC0007 3:18 name is empty; write, for example, name: "beijing-1"'),
         (
             "cluster-pool}",
             "cluster-pool}\n  ipFamilies: [IPv4, IPv4]",
-            "IPC0007 7:15 ipFamilies has an item twice; remove one of the two",
+            "IPC0007 7:15 ipFamilies contains an item twice; remove one of the two",
         ),
         (
             "cluster-pool}",
             "cluster-pool}\n  quarantineDays: -1",
-            "IPC0007 7:19 -1 is less than 0, the minimum of quarantineDays; write for example quarantineDays: 7",
+            "IPC0007 7:19 -1 is less than 0, the minimum of quarantineDays; write, for example, quarantineDays: 7",
         ),
         (
             "cluster-pool}",
@@ -676,7 +676,7 @@ def test_json_is_explained_alike() -> None:
     source = '{"apiVersion": "v1", "kind": "NodeList", "items": [\n{"metadata": {"name": 7}},\n{"metadata": {"labels": {"a": 1}}}]}'
     assert findings(source, "c/x.json") == [
         'IPC0007 2:23 7 is a number: name must be text; write name: "7"',
-        'IPC0007 3:15 metadata has no name; write for example name: "node-7"',
+        'IPC0007 3:15 metadata has no name; write, for example, name: "node-7"',
         'IPC0007 3:31 1 is a number: a must be text; write a: "1"',
     ]
 

@@ -148,8 +148,8 @@ def changed(**fields: object) -> str:
 
 REFUSED = {
     "empty": ("", "IPC0801", "the file is empty"),
-    "a table": ("NAME   STATUS\nn1   Ready\n", "IPC0801", "this is a table that kubectl prints for people"),
-    "a word": ("hello", "IPC0801", "neither JSON nor YAML of kubectl"),
+    "a table": ("NAME   STATUS\nn1   Ready\n", "IPC0801", "this is a table of kubectl, not its objects"),
+    "a word": ("hello", "IPC0801", "neither JSON nor YAML from kubectl"),
     "cut off in JSON": (
         LIST[: len(LIST) // 2],
         "IPC0801",
@@ -164,7 +164,7 @@ REFUSED = {
     "one page": (
         LIST.replace('"resourceVersion": ""', '"continue": "abc"'),
         "IPC0802",
-        "the list has metadata.continue: it is one page of several",
+        "the list is one page of several: metadata.continue is set",
     ),
     "a wrong type": (
         changed(spec={"podCIDRs": 7}),
@@ -187,26 +187,26 @@ REFUSED = {
         "IPC0801",
         "the file ends inside its list: it was cut off in the item that begins here",
     ),
-    "words behind JSON": (LIST + "done\n", "IPC0801", "neither JSON nor YAML of kubectl"),
+    "words behind JSON": (LIST + "done\n", "IPC0801", "neither JSON nor YAML from kubectl"),
     "an error behind JSON": (
         LIST + "error: the server does not have a resource type\n",
         "IPC0801",
-        "this is an error of kubectl, in the place of its objects",
+        "this is an error of kubectl, not its objects",
     ),
     "lists deep in one another": (
         '{"kind": "List", "items": [' * 10 + "]}" * 10,
         "IPC0801",
-        "lists in one another, more than 8 deep",
+        "lists are nested more than 8 levels deep",
     ),
     "lists deep in one another in YAML": (
         "#\n" + '{"kind": "List", "items": [' * 10 + "]}" * 10,
         "IPC0801",
-        "lists in one another, more than 8 deep",
+        "lists are nested more than 8 levels deep",
     ),
     "one page among lists": (
         json.dumps(listed(LIST.replace('"resourceVersion": ""', '"continue": "abc"'))),
         "IPC0802",
-        "the list has metadata.continue: it is one page of several",
+        "the list is one page of several: metadata.continue is set",
     ),
     "deep": ('{"a":' * 100_000, "IPC0801", "nested too deep"),
 }
@@ -223,7 +223,7 @@ def test_two_states_of_a_node() -> None:
     with pytest.raises(Refused) as refused:
         read(LIST, dumps.kubectl(dumps.node("n1", "10.0.1.0/24")))
     (found,) = refused.value.diagnostics
-    assert (found.code, found.message) == ("IPC0803", "Node n1 is in the dump twice, in two states")
+    assert (found.code, found.message) == ("IPC0803", "Node n1 is in the dump twice, with different contents")
 
 
 def test_a_text_that_is_no_cidr() -> None:
@@ -232,7 +232,7 @@ def test_a_text_that_is_no_cidr() -> None:
     assert dump.nodes[0].pod_cidrs == (parse_block("10.0.0.0/24"),)
     assert (found.code, found.message) == (
         "IPC0805",
-        "Node n1 has '10.0.0.300/24', which is no CIDR or address",
+        "Node n1 has '10.0.0.300/24', which is neither a CIDR nor an address",
     )
 
 

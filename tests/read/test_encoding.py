@@ -58,12 +58,12 @@ def test_the_check_refuses_what_decoding_refuses(pieces: list[bytes], step: int)
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("a: 1  # x\u2028b: 2\n", "U+2028 ends a line here, which editors and diffs do not show"),
-        ("a: 1  # x\u2029b: 2\n", "U+2029 ends a line here, which editors and diffs do not show"),
-        ("a: 1  # x\x85b: 2\n", "U+0085 ends a line here, which editors and diffs do not show"),
+        ("a: 1  # x\u2028b: 2\n", "U+2028 ends a line here, but editors and diffs do not show it"),
+        ("a: 1  # x\u2029b: 2\n", "U+2029 ends a line here, but editors and diffs do not show it"),
+        ("a: 1  # x\x85b: 2\n", "U+0085 ends a line here, but editors and diffs do not show it"),
         (
             "a: 1  # x\rb: 2\n",
-            "a carriage return alone ends a line here, which editors and diffs do not show",
+            "a lone carriage return ends a line here, but editors and diffs do not show it",
         ),
         ("a: 1\r\nb: 2\r\n", ""),
     ],

@@ -27,7 +27,7 @@ def help_of(source: str, at: str, code: str = "IPC0007", was: str = "") -> str:
         ("a: b\u00a0", "b\u00a0", "IPC0006", r"sed -i 's/\xc2\xa0/ /g' 'a b.yaml'"),
         ("a: b // c", "b // c", "IPC0007", "a comment begins with #"),
         ("// c", "// c", "IPC0001", "a comment begins with #"),
-        ("v: q.io/c@sha256:0af", "q.io/c@sha256:0af", "IPC0007", "a digest alone names no version"),
+        ("v: q.io/c@sha256:0af", "q.io/c@sha256:0af", "IPC0007", "a digest does not name a version"),
     ],
 )
 def test_it_is_named(source: str, at: str, code: str, named: str) -> None:

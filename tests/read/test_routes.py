@@ -166,41 +166,41 @@ def test_an_empty_table(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("hello\n", "this is no routing table that ipamc reads"),
+        ("hello\n", "this is not a routing table that ipamc reads"),
         ('{"items": [], "kind": "List"}', "Expected `array`, got `str`"),
         ('{"10.0.0.0/24": [{"name": "a"}]}', "10.0.0.0/24 has neither nexthops nor attrs"),
         ('{"10.0.0.1/24": [{"nexthops": [{"ip": "10.0.0.9"}]}]}', "'10.0.0.1/24' has host bits set"),
         ('{"10.0.0.0/24": [{"nexthops": [{"ip": "x"}]}]}', "'x' is not an IP address"),
         ('[{"dst": 1}]', "Expected `str`, got `int`"),
-        ("[" * 100_000, "no routing table in JSON"),
+        ("[" * 100_000, "this JSON is not a routing table that ipamc reads"),
         ('{"10.0.0.0/24": [', "Input data was truncated"),
-        ("1007-10.0.0.0/24 unicast\n", "this is no routing table that ipamc reads"),
+        ("1007-10.0.0.0/24 unicast\n", "this is not a routing table that ipamc reads"),
         (
             JUNOS + "10.0.0.0/24 (1 entry, 1 announced)\n        *BGP    Preference: 170/-101\n",
-            "line 2 has a prefix and was not read",
+            "line 2 has a prefix in an unknown format",
         ),
         (
             JUNOS + "* ? 10.0.0.0/24        B 170        100            >10.1.0.5\n",
-            "line 2 has a prefix and was not read",
+            "line 2 has a prefix in an unknown format",
         ),
         (
             "VRouter   Prefix   NextHop   Age   Attrs\n64512     10.0.0.0/24\n",
-            "line 2 has a prefix and was not read",
+            "line 2 has a prefix in an unknown format",
         ),
-        (JUNOS_JSON % ', "rt": ["x"]', "'rt' has a value that is no object"),
+        (JUNOS_JSON % ', "rt": ["x"]', "'rt' is not an object"),
         (
             JUNOS_JSON % ', "rt": [{"rt-destination": [{"data": "mpls"}], "rt-entry": [{}]}]',
             "'mpls' is not an IP address",
         ),
         (
             JUNOS_JSON % ', "rt": [{"rt-destination": ["x"]}]',
-            "'rt-destination' has a value that is no object",
+            "'rt-destination' is not an object",
         ),
         (JUNOS_JSON[:60], "Input data was truncated"),
         ('{"vrfs": {"default": {"peers": {}}}}', "VRF default has neither routes nor bgpRouteEntries"),
         (
             '{"vrfs": {"default": {"routes": {"10.0.0.0/24": 7}}}}',
-            "'10.0.0.0/24' has a value that is no object",
+            "'10.0.0.0/24' is not an object",
         ),
         (
             '{"vrfs": {"default": {"routes": {"10.0.0.0/24": {"vias": [{"nexthopAddr": "x"}]}}}}}',
@@ -208,18 +208,21 @@ def test_an_empty_table(text: str) -> None:
         ),
         (
             '{"TABLE_vrf": {"ROW_vrf": {"TABLE_neighbor": {}}}}',
-            "TABLE_neighbor is no part of a routing table",
+            "TABLE_neighbor does not belong to a routing table",
         ),
         (
             '{"TABLE_vrf": {"ROW_vrf": {"TABLE_prefix": {"ROW_prefix": {"TABLE_path": 1, "ipprefix": "10.0.0.0/24"}}}}}',
-            "'TABLE_path' has a value that is no object",
+            "'TABLE_path' is not an object",
         ),
         (
             '{"TABLE_vrf": {"ROW_vrf": {"TABLE_prefix": {"ROW_prefix": {"ROW_path": {"ipnexthop": "10.0.0.1"}}}}}}',
             "'' is not an IP address",
         ),
-        ('{"TABLE_vrf": ' + '{"ROW_vrf": ' * 100_000, "no routing table in JSON"),
-        ('{"TABLE_vrf": ' + '{"ROW_vrf": ' * 900 + "1" + "}" * 901, "no routing table in JSON"),
+        ('{"TABLE_vrf": ' + '{"ROW_vrf": ' * 100_000, "this JSON is not a routing table that ipamc reads"),
+        (
+            '{"TABLE_vrf": ' + '{"ROW_vrf": ' * 900 + "1" + "}" * 901,
+            "this JSON is not a routing table that ipamc reads",
+        ),
         (" " * (LARGEST_ROUTES + 1), f"the table has more than {LARGEST_ROUTES:,} bytes"),
     ],
 )

@@ -125,7 +125,7 @@ def fails(
 
 
 def block_elsewhere(plan: Plan, test: Assertion, wrong: Sequence[Wrong], of: int) -> Diagnostic:
-    """IPC1001: the blocks of nodes are where a test allows them, and as large."""
+    """IPC1001: the blocks of nodes have the ranges and sizes that a test allows."""
     first = wrong[0]
     blocks = names((f"{found.line.node} ({found.line.block})" for found in wrong), 3)
     share = f"{len({found.line.node for found in wrong}):,} of {count(of, 'node')}"
@@ -181,7 +181,7 @@ def node_lacks_block(
 
 
 def no_room_for(test: Assertion, has: str, why: str, also: Sequence[Related], way_out: str) -> Diagnostic:
-    """IPC1003: there is room for as many nodes as a test says."""
+    """IPC1003: there is room for as many nodes as a test requires."""
     at, fix = test.at / "room" / "nodes", f"{way_out}; {OR_THE_TEST}"
     return fails("IPC1003", test, at, f"room for {has}; {why}", also, fix)
 
@@ -270,7 +270,7 @@ def no_cluster(test: Assertion) -> Diagnostic:
 
 
 def too_much(at: At, problem: str) -> Diagnostic:
-    """IPC1008: the tests of a cluster can be made in bounded time."""
+    """IPC1008: the tests of a cluster run in bounded time."""
     fix = (
         'let selectors and each name labels whose values many nodes share, as in rack == "r1", write one '
         "test for several of the same nodes, and let room ask for fewer nodes, or name a pool"
@@ -288,7 +288,7 @@ def until_moved(plan: Plan, test: Assertion, at: Place, wrong: Sequence[Wrong]) 
 
 
 def other_space(test: Assertion, space: str) -> Diagnostic:
-    """IPC1013: tests in a cluster's folder are of its own address space."""
+    """IPC1013: tests in a cluster's folder belong to its own address space."""
     at = Place(test.at.path, test.at.document, (*test.at.keys[:-2], "addressSpace"))
     mine = f"the Cluster's is {shown(space)}" if space else "the Cluster names none"
     fix = "remove addressSpace here, or move the document to tests.yaml beside the clusters"

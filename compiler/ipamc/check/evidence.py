@@ -214,7 +214,7 @@ def cilium_node_without_node(cluster: Scheme, shown: Iterable[ShownBlock]) -> It
 
 
 def several_blocks(cluster: Scheme, adopted: Sequence[ShownBlock]) -> Iterator[Diagnostic]:
-    """IPC0425: a node shows one block a family where the mode gives it one."""
+    """IPC0425: a node shows one block per family in modes with one block per node."""
     if not cluster.mode.one_block:
         return
     by_family: dict[tuple[str, int], list[ShownBlock]] = defaultdict(list)

@@ -126,17 +126,17 @@ class Lock:
         header, *rows = text.split("\n")
         head = _HEADER.fullmatch(header)
         if not head or int(head[3]).bit_count() != 1 or (rows or [""]).pop():
-            raise Finding("not a lock of this format, or without a newline at its end", path)
+            raise Finding("not a lock of this format, or no newline at its end", path)
         self.path, self.cluster, self.mode, self.lines = path, head[1], head[2], list[Line]()
         for number, row in enumerate(rows, 2):
             try:
                 self.lines.append(_line(row))
             except (ValueError, AttributeError, OSError):
-                raise Finding(f"not a line that ipamc writes: {row[:100]!r}", f"{path}:{number}") from None
+                raise Finding(f"ipamc does not write this line: {row[:100]!r}", f"{path}:{number}") from None
         self._ends = [(line.block.family, line.block.last) for line in self.lines]
         for one, two in pairwise(self.lines):
             if (one.block.family, one.block.last) >= two.block[:2]:
-                raise Finding(f"{two.block} overlaps {one.block}, or sorts first", self.at(two), self.at(one))
+                raise Finding(f"{two.block} overlaps or precedes {one.block}", self.at(two), self.at(one))
 
     def at(self, line: Line) -> str:
         """Return the place of a line."""
@@ -174,7 +174,7 @@ def documents(text: str, path: str) -> Iterator[list[Leaf]]:
 def _leaves(node: Any, keys: tuple[str, ...], seen: set[int]) -> Iterator[Leaf]:
     names = [key.value for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
     if node.tag not in _TAGS or id(node) in seen or len(set(names)) < len(names) or "<<" in names:
-        raise ValueError(f"a tag, an alias, or a key twice, in line {node.start_mark.line + 1}")
+        raise ValueError(f"a tag, an alias, or a duplicate key in line {node.start_mark.line + 1}")
     seen.add(id(node))
     if isinstance(node, yaml.ScalarNode):
         yield keys, node.value, node.start_mark.line + 1
@@ -244,7 +244,7 @@ class Cluster:
             table = text.startswith("'''\n") and "\\" not in text
             strange = not known or last in _NEVER or (policy and "\n" in text and not table)
             if not _KUSTOMIZE(f"{'/'.join(keys)}={text}") if kustomize else strange:
-                self.found.append(Finding(f"ipamc does not write this: {text[:100]!r}, in kind {kind!r}", at))
+                self.found.append(Finding(f"ipamc does not write this in kind {kind!r}: {text[:100]!r}", at))
             elif kind in {"Node", "CiliumNode"}:
                 self._give(text, at, name)
             elif kind == "CiliumPodIPPool":
@@ -283,7 +283,7 @@ def law(base: Cluster, head: Cluster, days: Days, gates: Collection[str]) -> Ite
         if each.verdict in UNLAWFUL or each.gate in gates:
             sides = (head.lock, each.after), (base.lock, each.before)
             now, was = (f"{line.state} for {line.node}" if line else "in no line" for _, line in sides)
-            why = f"it needs the label ipamc/{each.gate}" if each.gate else "the law refuses this"
+            why = f"it needs the label ipamc/{each.gate}" if each.gate else "it is never allowed"
             ends = [lock.at(line) for lock, line in sides if lock and line]
             yield Finding(f"{Block(*each[:3])} was {was} and is {now} ({each.verdict}): {why}", *ends)
 
@@ -303,17 +303,17 @@ def rendered(cluster: Cluster, lock: Lock) -> Iterator[Finding]:
     hosts = {line.node: line.node for line in lock.lines if cluster.defaults}
     for node, name, host, at in cluster.defaults:
         if node and (node != name or not host or hosts.setdefault(host, node) != node):
-            yield Finding(f"a pool of node {node} is the default of other nodes", at)
+            yield Finding(f"a pool of node {node} is the default pool of other nodes", at)
     for block, node, _, at in cluster.given:
         missing = block.last - block.first + 1
         for line in lock.over(block):
             missing -= line.block.shared(block)
             if (line.state, line.node) != (HELD, node):
-                yield Finding(f"{node} is given {line}", at, lock.at(line))
+                yield Finding(f"{node} gets {line}", at, lock.at(line))
                 break
         else:
             if missing:
-                yield Finding(f"{node} is given {block}, and holds {missing} addresses fewer", at)
+                yield Finding(f"{node} gets {block}, but does not hold {missing} of its addresses", at)
 
 
 def published(base: Cluster, cluster: Cluster, lock: Lock, days: Days) -> Iterator[Finding]:
@@ -328,7 +328,7 @@ def published(base: Cluster, cluster: Cluster, lock: Lock, days: Days) -> Iterat
             late = line.state == QUARANTINED and (place < 0 or not before[place].shared(line.block))
             served = line.pool == pool if pool else line.pool in cluster.served and line.state != PENDING
             if kept and (late or not served or pool in pinned):
-                yield Finding(f"the operator gives {line}", at, lock.at(line))
+                yield Finding(f"the operator may give out {line}", at, lock.at(line))
 
 
 def verify(
@@ -344,14 +344,14 @@ def verify(
             now = next((each for each in others if {*was.lines} <= {*each.lines}), now)
         gone = was.lock and now.spec.get(("kind",)) != was.spec.get(("kind",), "Cluster")
         if gone and Gate.DELETE_CLUSTER in gates:
-            found.append(Finding("deleted, or of another kind: it needs the label ipamc/delete-cluster", at))
+            found.append(Finding("deleted or changed in kind: it needs the label ipamc/delete-cluster", at))
         was = none if gone else was
         found += [*(each for each in was.found if "ipam.lock" in each.args[1]), *now.found]
         if (lock := now.lock) and lock.cluster == now.spec.get(_NAMED) == now.name:
             days = Days(today, (was if was.spec else now).days, now.days)
             found += [*law(was, now, days, gates), *rendered(now, lock), *published(was, now, lock, days)]
         elif now.lock or now.spec or now.given or now.lists:
-            found.append(Finding("the lock is not of this Cluster, or one of both is missing", at))
+            found.append(Finding("the lock is not of this Cluster, or one of them is missing", at))
     return found, chosen
 
 

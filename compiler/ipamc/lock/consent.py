@@ -83,7 +83,7 @@ def renumber_command(cluster: Scheme, lines: Collection[Line]) -> str:
         if len(scopes) > NAMES_SHOWN and (selector := _label_of(cluster, frozenset(scopes))):
             return f'{command} "{selector}"'
     rest = len(scopes) - NODES_IN_COMMAND
-    more = f" (and after that the other {rest:,})" if rest > 0 else ""
+    more = f" (then the other {rest:,})" if rest > 0 else ""
     return f"{command} {','.join(scopes[:NODES_IN_COMMAND])}{more}"
 
 
@@ -170,20 +170,20 @@ def rename_refused(
         fix = f"take {old} out of {words.home} first"
         yield error("IPC0430", present[old].at, f"{refused}: it is still {words.listed}", help=fix)
     elif not theirs:
-        fix = f"ipamc show {cluster.name} --show-blocks lists who has"
+        fix = f"ipamc show {cluster.name} --show-blocks lists all lines"
         yield error("IPC0430", Span(lock.path), f"{refused}: it has no line in the lock", help=fix)
     elif new not in present:
         meant = suggestion(new, present, nearest_name)
-        fix = f"{meant} ".lstrip() + f"write the new name as it is {words.listed}"
+        fix = f"{meant} ".lstrip() + f"use a name that is {words.listed}"
         yield error("IPC0430", Span(lock.path), f"{refused}: {shown(new)} is not {words.listed}", help=fix)
     for line in lines:
         if theirs and line.node == new and line.in_use:
             also = [Related(line_at(lock, theirs[0]), f"{old} has {theirs[0].block}")]
             never = f"if the block of {new} was never applied: git checkout HEAD -- {quote(lock.path)}"
-            command, leave = f"ipamc lock {cluster.name}", "else leave them to their quarantine"
+            command, leave = f"ipamc lock {cluster.name}", f"else let the blocks of {old} go into quarantine"
             give_up = f"{leave}: {command} --leave {old}"
             if not any(line.in_use for line in theirs):
-                leave = f"else leave {old} to its quarantine, or release it"
+                leave = f"else keep the blocks of {old} in quarantine, or release them"
                 give_up = f"{leave}: {command} --release {old}"
             fix = f"{never}, then {command} --rename {old}={new}; {give_up}"
             message = f"{refused}: {new} holds {line.block}"
@@ -201,13 +201,13 @@ def release_refused(
 ) -> Iterator[Diagnostic]:
     """IPC0429: `--release` is for quarantined lines, and for pending ones, which it cancels."""
     if not chosen:
-        message = f"{scope.text} has no line in the lock that could be released"
-        name = f"name a {terms(lock).unit} or a CIDR as it stands in the lock"
-        fix = f"{did_you_mean(scope, lines)}{name}; ipamc show {lock.cluster} --show-blocks lists them"
+        message = f"the lock has no line of {scope.text} to release"
+        name = f"name a {terms(lock).unit} or a CIDR of the lock"
+        fix = f"{did_you_mean(scope, lines)}{name}; ipamc show {lock.cluster} --show-blocks lists all lines"
         yield error("IPC0429", Span(lock.path), message, help=fix)
     elif held and (scope.cidr is not None or len(held) == len(chosen)):
         blocks = names(f"{line.node} ({line.block})" for line in held)
-        message = f"{scope.text} cannot be released: held lines of {blocks}"
+        message = f"{scope.text} cannot be released: held by {blocks}"
         command = f"ipamc lock {lock.cluster}"
         fix = f"release each by its name: {command} --release {held[0].node}"
         if staying := {line.node for line in held} & present:

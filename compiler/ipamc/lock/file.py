@@ -192,9 +192,9 @@ def first_shards(nodes: int, shard_size: int) -> int:
 
 def _header_problem(row: bytes) -> str:
     if row.startswith(codecs.BOM_UTF8):
-        return "a byte order mark, which an editor wrote before the header line"
+        return "a byte order mark before the header line"
     if row.startswith(rules.LFS):
-        return "a pointer of Git LFS: the file itself was not fetched"
+        return "a Git LFS pointer: the file itself was not fetched"
     if not row.startswith(b'{"lock":'):
         return 'not the header line of a lock ({"lock":1,...})'
     try:
@@ -209,7 +209,7 @@ def _records(rows: list[bytes], path: str, mode: LockMode) -> tuple[list[tuple[i
     found: list[Diagnostic] = []
     read = record.RECORD.decode
     if rows[-1]:
-        problem = "no newline at its end, the file was cut off"
+        problem = "no newline at the end: the file was cut off"
         found.append(rules.lock_unreadable(path, len(rows), rows[-1], problem))
     for number, row in enumerate(rows[1:-1], 2):
         try:
@@ -227,7 +227,7 @@ def _record_problem(problem: Exception) -> str:
     if isinstance(problem, UnicodeDecodeError):
         return "not UTF-8 text"
     if isinstance(problem, msgspec.ValidationError):
-        return "unknown fields, or some of the wrong type"
+        return "unknown fields or wrong types"
     if isinstance(problem, msgspec.DecodeError):
         return "not a JSON object"
     return str(problem)

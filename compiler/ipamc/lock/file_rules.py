@@ -21,8 +21,8 @@ LFS = b"version https://git-lfs.github.com/spec/"
 CONFLICT_MARKERS = (b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")
 
 MERGE_AGAIN = (
-    "merge the two sides by rule: ipamc lock --onto REV; REV is the other branch, or HEAD where the merge is "
-    "committed already; after ipamc init, git does it by itself in this clone"
+    "merge the two sides by rule: ipamc lock --onto REV (the other branch, or HEAD if the merge is "
+    "committed); after ipamc init, git does so itself"
 )
 """The fix if git merged two locks as text."""
 
@@ -40,16 +40,16 @@ def row_at(path: str, number: int, row: bytes, value: object = "") -> Span:
 
 def lock_missing(path: str, *, committed: bool) -> Diagnostic:
     """IPC0401: a lock beside a rendered tree, or in the last commit, must not be missing."""
-    there = ", and HEAD has one" if committed else " beside an existing rendered/"
-    message = f"no lock{there}: the record of which node has which block is lost"
+    there = ", but HEAD has one" if committed else " beside rendered/"
+    message = f"no lock{there}: the record of which node holds which block is lost"
     older = f"git checkout $(git rev-list -1 HEAD -- {quote(path)})~1 -- {quote(path)}"
-    then = ", then compile again" if committed else f"; where a commit deleted it: {older}"
+    then = ", then compile again" if committed else f"; if a commit deleted it: {older}"
     return error("IPC0401", Span(path), message, help=f"{_restored(path)}{then}")
 
 
 def lock_empty(path: str) -> Diagnostic:
     """IPC0402: a lock is never empty."""
-    message = "the lock is empty: the record of which node has which block is lost"
+    message = "the lock is empty: the record of which node holds which block is lost"
     return error("IPC0402", Span(path), message, help=_restored(path))
 
 
@@ -59,14 +59,14 @@ def lock_unreadable(path: str, number: int, row: bytes, problem: str) -> Diagnos
     message = f"line {number} is a conflict marker" if marker else f"line {number}: {problem}"
     fix = MERGE_AGAIN if marker else f"{_restored(path)}, then compile again"
     if row.startswith(LFS):
-        fix = "run git lfs pull; and keep the lock out of Git LFS, which merges nothing"
+        fix = "run git lfs pull, and keep the lock out of Git LFS, which cannot merge it"
     return error("IPC0403", row_at(path, number, row), message, help=fix)
 
 
 def newer_format(path: str, row: bytes, found: int) -> Diagnostic:
     """IPC0404: this version knows the lock's format."""
-    message = f"lock format {found} is not {FORMAT}, the one that this version reads"
-    fix = f"install the ipamc that wrote it; git log -1 -- {quote(path)} tells who did, and when"
+    message = f"lock format {found} is unknown: this version of ipamc reads format {FORMAT}"
+    fix = f"install the version of ipamc that wrote it; git log -1 -- {quote(path)} shows who did, and when"
     return error("IPC0404", row_at(path, 1, row, found), message, help=fix)
 
 
@@ -74,10 +74,9 @@ def foreign_lock(path: str, row: bytes, found: str, cluster: Scheme) -> Diagnost
     """IPC0405: the lock is this cluster's own."""
     theirs, ours = (f'"cluster":{dumps(name)}' for name in (found, cluster.name))
     message = f"this is the lock of cluster {shown(found)}, not of {cluster.name!r}"
-    also = [Related(cluster.field("metadata", "name"), f"{cluster.name} is named here")]
-    copy = "if the folder is a copy for another cluster, copy its input files alone, into a new folder"
-    write = f"write {ours} in place of {theirs} in line 1, and compile"
-    fix = f"{copy}; if the cluster got another name, {write}"
+    also = [Related(cluster.field("metadata", "name"), f"the name {cluster.name} is set here")]
+    copy = "for a new cluster, copy only the input files into a new folder"
+    fix = f"{copy}; if the cluster was renamed, replace {theirs} by {ours} in line 1, and compile"
     return error("IPC0405", row_at(path, 1, row, found), message, also=also, help=fix)
 
 
@@ -106,12 +105,12 @@ def lost_blocks(lock: Lock, cluster: Scheme, old: str, new: str) -> list[Line]:
 
 def other_mode(path: str, row: bytes, found: str, cluster: Scheme) -> Diagnostic:
     """IPC0406: the lock was made for the mode that the Cluster names."""
-    way_out = "; ipamc explain IPC0543 tells why"
+    way_out = "; for the reason: ipamc explain IPC0543"
     if keeps_blocks(found, cluster.mode):
-        way_out = f", or ipamc lock {cluster.name} --mode; its steps: ipamc runbook {cluster.name}"
+        way_out = f", or consent: ipamc lock {cluster.name} --mode; steps: ipamc runbook {cluster.name}"
     at = row_at(path, 1, row, found)
-    message = f"the lock was made for mode {found}, and the Cluster says {cluster.mode}"
-    return error("IPC0406", at, message, also=[cluster.mode_here], help=f"set mode: {found} again{way_out}")
+    message = f"the lock is for mode {found}, but the Cluster sets {cluster.mode}"
+    return error("IPC0406", at, message, also=[cluster.mode_here], help=f"restore mode: {found}{way_out}")
 
 
 Numbered = tuple[int, Line]
@@ -136,7 +135,7 @@ def overlapping_lines(lines: list[Numbered], path: str, rows: list[bytes]) -> It
 
 
 def two_held(lines: Iterable[Numbered], path: str, rows: list[bytes], mode: LockMode) -> Iterator[Diagnostic]:
-    """IPC0408: a node has one held line a family where the mode gives it one block."""
+    """IPC0408: a node has one held line per family in modes with one block per node."""
     seen: dict[tuple[str, int, State], Numbered] = {}
     for number, line in lines if mode.one_block else ():
         family = line.block.family
@@ -157,16 +156,16 @@ def has_two_held(lines: Sequence[Line], mode: LockMode) -> bool:
 def not_canonical(
     path: str, number: int, row: bytes, canonical: bytes, *, misplaced: bool = False
 ) -> Diagnostic:
-    """IPC0409: the lock's text is exactly what the tool writes."""
+    """IPC0409: the lock's text is exactly what ipamc writes."""
     wanted, fix = canonical.decode(), f"{_restored(path)}, then compile again"
     if row.endswith(b"\r"):
-        problem = "ends in a carriage return: git or an editor gave the file the line ends of Windows"
-        init = "ipamc init writes the .gitattributes that prevents it"
+        problem = "ends in a carriage return: git or an editor converted the file to Windows line endings"
+        init = "run ipamc init, whose .gitattributes prevents this"
         fix = f"{init}; then: rm {quote(path)} && {_restored(path)}"
     elif misplaced:
-        problem = f"is not in order of family and address; the line here would be {wanted}"
+        problem = f"is out of order (by family and address); expected here: {wanted}"
     else:
-        problem = f"is not as the tool writes it; it would write {wanted or 'the end of the file'}"
+        problem = f"is not as ipamc writes it; expected: {wanted or 'the end of the file'}"
     return error("IPC0409", row_at(path, number, row), f"line {number} {problem}", help=fix)
 
 

@@ -84,7 +84,7 @@ def _rows_over(text: bytes, block: Block) -> Iterator[NumberedLine]:
         line = _row(text[at:end])
         number += 1
         if last and (line.block < last.block or line.block.overlaps(last.block)):
-            raise ValueError("the row is not in its place")
+            raise ValueError("the row is out of order")
         if (line.block.family, line.block.first) > (block.family, block.last):
             return
         if line.block.overlaps(block):
@@ -129,5 +129,5 @@ def _rows_of(text: bytes, node: str) -> Iterator[NumberedLine]:
 def _row(row: bytes) -> Line:
     line = decode(row)
     if encode(line) != row:
-        raise ValueError("the row is not as a compile writes it")
+        raise ValueError("the row is not as ipamc writes it")
     return line

@@ -110,14 +110,14 @@ def line_of(record: Record, *, of_pools: bool = True) -> Line:
     """
     odd = (_STRANGE_POOL if of_pools else _STRANGE)(record.node)
     if odd or _STRANGE(record.pool):
-        raise ValueError(f"{shown(record.node if odd else record.pool)} is no name")
+        raise ValueError(f"{shown(record.node if odd else record.pool)} is not a name")
     others = record.quarantined or record.pending or record.released or record.moved or record.addresses
     if record.node and not others:  # nearly all lines are held
         return Line(block=parse_block(record.block, pods=False), pool=record.pool, node=record.node)
     if record.released and (record.quarantined or record.pending):
-        raise ValueError(f"released and {'quarantined' if record.quarantined else 'pending'} at once")
+        raise ValueError(f"both released and {'quarantined' if record.quarantined else 'pending'}")
     if record.moved and not record.quarantined:
-        raise ValueError("moved and not quarantined")
+        raise ValueError("moved but not quarantined")
     if not record.node:
         raise ValueError("no node")
     day = record.quarantined
@@ -125,7 +125,7 @@ def line_of(record: Record, *, of_pools: bool = True) -> Line:
         raise ValueError(f"{shown(day)} is not a day like 2026-11-21")
     block = parse_block(record.block, pods=False)
     if record.addresses and (record.released or part(block, record.addresses) != record.addresses):
-        raise ValueError(f"{record.addresses} addresses are no part of {block}")
+        raise ValueError(f"addresses {record.addresses} does not fit {block}")
     return Line(
         block=block,
         pool=record.pool,

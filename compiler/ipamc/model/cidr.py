@@ -156,7 +156,7 @@ def _parse_slowly(text: str, *, pods: bool) -> Block:
         except CidrError:
             raise _no_cidr(text) from None
         alone, network = Block(family, number, BITS[family]), network_of(family, number)
-        better = str(alone) if network == alone else f"{network}, or {alone} for the one address"
+        better = str(alone) if network == alone else f"{network}, or {alone} for this address only"
         raise CidrError("no length", f"{shown(text)} has no prefix length", better)
     try:
         parsed = ipaddress.ip_address(address)
@@ -166,7 +166,7 @@ def _parse_slowly(text: str, *, pods: bool) -> Block:
     if "%" in address:
         raise CidrError("syntax", f"{shown(text)} has a zone")
     if not re.fullmatch(r"0|[1-9]\d{0,2}", length, re.ASCII) or int(length) > BITS[family]:
-        raise CidrError("syntax", f"{shown(text)} has no prefix length of 0 to {BITS[family]}", meant(text))
+        raise CidrError("syntax", f"{shown(text)} needs a prefix length of 0 to {BITS[family]}", meant(text))
     prefix, number = int(length), int(parsed)
     if family == 6 and number >> 32 == 0xFFFF:
         mapped = f"{address_text(4, number & 0xFFFFFFFF)}/{prefix - 96}" if prefix >= 96 else ""
@@ -202,9 +202,8 @@ class Odd(NamedTuple):
     block: Block | None = None
 
     def __str__(self) -> str:
-        return (
-            f"{shown(self.text)}, which is {f'read as {self.block}' if self.block else 'no CIDR or address'}"
-        )
+        what = f"read as {self.block}" if self.block else "neither a CIDR nor an address"
+        return f"{shown(self.text)}, which is {what}"
 
 
 def read_blocks(texts: Iterable[object]) -> tuple[list[Block], list[Odd]]:

@@ -156,12 +156,11 @@ class Refused(Exception):  # noqa: N818 - a verdict on the input, not a failure 
 
 def unlisted(last: Diagnostic, more: int = 0) -> Diagnostic:
     """IPC0013: a cluster has at most 10,000 errors, and 10,000 other findings of one code, at a time."""
-    fix = "correct the first ones and run again: most of them have one cause as a rule"
+    fix = "correct the first ones and run again: most findings usually have one cause"
     if last.severity is Severity.ERROR:
-        message = f"{MOST_FINDINGS:,} errors up to here, and the rest was not checked"
+        message = f"stopped at error {MOST_FINDINGS:,}: the rest was not checked"
         return error("IPC0013", last.at, message, help=fix)
-    message = f"{more:,} more findings of {last.code} are not listed: {MOST_FINDINGS:,} are"
-    return note("IPC0013", last.at, message, help=fix)
+    return note("IPC0013", last.at, f"{count(more, 'more finding')} of {last.code} not listed", help=fix)
 
 
 class Enough(Exception):  # noqa: N818 - the end of a stage, not a failure of ipamc

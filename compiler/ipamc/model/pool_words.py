@@ -67,7 +67,7 @@ def why_only_pins(pool: Pool) -> str:
     if pool.follows:
         return f"follows {networks(pool)}"
     if pool.pods_only:
-        return "is for pods alone"
+        return "is for pods only"
     return "is disabled" if pool.disabled else "is for unlisted nodes" if pool.unlisted else ""
 
 
@@ -122,18 +122,18 @@ def more_room(cluster: Scheme, pool: Pool, family: int, size: int) -> str:
     selector replaces a full one; elsewhere it would give every node more blocks.
     """
     if ask := pool.families[family].ask:
-        another = f"write ranges: {ask.ranges + 1} in ipv{family} of pool {pool.name}"
-        return f"{another}, and let address space {ask.space} decide: ipamc compile"
+        another = f"set ranges: {ask.ranges + 1} in ipv{family} of pool {pool.name}"
+        return f"{another}, and let address space {ask.space} choose it: ipamc compile"
     if isinstance(cluster, AddressSpace):
         return f"add a /{size} to the cidrs of {pool.name}"
-    search = f"{suggest_pool(cluster, pool, family, size)} finds a free one"
+    search = suggest_pool(cluster, pool, family, size)
     if pool.dialect is Dialect.NATIVE:
-        return f"add a /{size} to the end of cidrs of pool {pool.name}: {search}"
+        return f"append a free /{size} to cidrs of pool {pool.name}: {search}"
     if cluster.mode.one_block:
-        another = f"a {pool.dialect} with a /{size} and the nodeSelector of {pool.name}"
-        return f"add {another}, which takes its place when it is full: {search}"
-    native = f"write pool {pool.name} in the native form and add a /{size}: {native_form(pool, {})}"
-    return f"a {pool.dialect} has one CIDR; {native}; {search}"
+        another = f"another {pool.dialect} with the nodeSelector of {pool.name} and a free /{size}"
+        return f"add {another}: {search}"
+    native = f"write pool {pool.name} in the native form: {native_form(pool, {})}"
+    return f"a {pool.dialect} has one CIDR; {native}; append a free /{size} to cidrs: {search}"
 
 
 class Terms(NamedTuple):
@@ -165,7 +165,7 @@ _NODES = Terms(
     left="left the inventory",
     none="the inventory is empty",
     again="add the nodes again (kubectl get nodes,ciliumnodes -o yaml > nodes.yaml)",
-    keeps="a node keeps the block that it holds",
+    keeps="a node keeps the block it holds",
     gone="its node left the inventory",
     other="is this the inventory of another cluster? ",
 )
@@ -173,15 +173,15 @@ _RANGES = Terms(
     unit="range",
     block="range",
     owner="cluster",
-    listed="asked for by a cluster",
+    listed="requested by a cluster",
     home="its cluster",
     selector="clusterSelector",
     size="prefixLength",
-    left="are no longer asked for",
-    none="no cluster asks for a range",
+    left="are no longer requested",
+    none="no cluster requests a range",
     again="restore the folders of their clusters, and `from` in their pools",
-    keeps="a pool keeps the range that it has",
-    gone="no cluster asks for it any more",
+    keeps="a pool keeps the range it has",
+    gone="no cluster requests it any more",
 )
 
 

@@ -29,7 +29,7 @@ _LABELS = {
 _TAINTS = ("virtual-kubelet.io/provider=", "eks.amazonaws.com/compute-type=fargate")
 """virtual-kubelet: DefaultTaintKey, with any value (cmd/virtual-kubelet/internal/commands/root/opts.go)."""
 
-NO_AGENT = "no agent pod of Cilium runs on it"
+NO_AGENT = "it has no Cilium agent pod"
 """A reason of which a dump without pods, such as one for a refresh in CI, knows nothing."""
 
 _MOVED = "io.cilium.migration/"  # the label of nodes that moved, in Cilium's guide and in our runbook
@@ -95,10 +95,10 @@ def _agents(dump: Dump) -> Iterator[Callable[[Node], str]]:
     if not all(map(unselected, dump.nodes)):
         yield unselected
     number, before = len(pods & dump.nodes_by_name.keys()), dump.before(DUMP_SLACK)
-    do = f"{number:,} other {'node' if number == 1 else 'nodes'} one does"
+    do = f"{number:,} other {'node has' if number == 1 else 'nodes have'} one"
     old = {node.name for node in dump.nodes if node.ready and "" < node.created < before}
     if lacks := old - pods if number else ():
-        yield lambda node: f"{NO_AGENT}, and on {do}" if node.name in lacks else ""
+        yield lambda node: f"{NO_AGENT}, but {do}" if node.name in lacks else ""
 
 
 def selectors_of(workload: SeenObject) -> tuple[list[Selector], list[str]]:
@@ -114,7 +114,7 @@ def selectors_of(workload: SeenObject) -> tuple[list[Selector], list[str]]:
         try:
             found += [] if value is None else [parse(value)]
         except SelectorError as problem:
-            odd.append(f"a selector of nodes: {problem}")
+            odd.append(f"a node selector: {problem}")
     return found, odd
 
 

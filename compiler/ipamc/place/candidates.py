@@ -94,10 +94,9 @@ def _asked(offers: Offers, sizes: Mapping[int, int]) -> Offers:
 def too_many_candidates(cluster: Scheme) -> Diagnostic:
     """IPC0312: the candidates of all nodes can be found in bounded time."""
     both = f"{count(len(cluster.pools), 'pool')} and {count(len(cluster.nodes), 'node')}"
-    pairs = f"{MOST_CANDIDATES:,} pairs of a node and a candidate"
-    message = f"{both} have more than {pairs}, or take more than {MOST_LABEL_TESTS:,} tests of labels"
-    values = 'values that its nodes have, as in rack == "r1"'
-    fix = f"let each selector name {values}, and labels that few nodes differ in"
+    pairs = f"{MOST_CANDIDATES:,} node-candidate pairs"
+    message = f"{both} exceed {pairs} or {MOST_LABEL_TESTS:,} label tests"
+    fix = 'select by label values that many nodes share, such as rack == "r1"'
     return error("IPC0312", cluster.at, message, help=fix)
 
 
@@ -115,10 +114,10 @@ def too_many_blocks(cluster: Scheme, wants: Iterable[Want]) -> Iterator[Diagnost
         if number > MOST_NODE_BLOCKS or total > MOST_BLOCKS:
             pool = max((offer.pool for offer in want.offers), key=lambda pool: pool.blocks_per_node)
             nodes = count(len(cluster.nodes), "node")
-            message = f"{nodes} would get more than {MOST_BLOCKS:,} blocks, the limit"
+            message = f"{nodes} would get more than the limit of {MOST_BLOCKS:,} blocks"
             if number > MOST_NODE_BLOCKS:
-                blocks = f"{number:,} blocks of {count(len(want.offers), 'pool')}"
-                message = f"node {want.node.name} would get {blocks}; {MOST_NODE_BLOCKS:,} is the limit"
+                blocks = f"{number:,} blocks from {count(len(want.offers), 'pool')}"
+                message = f"node {want.node.name} would get {blocks}; the limit is {MOST_NODE_BLOCKS:,}"
             larger = "use larger blocks (a shorter blockSize) and a smaller blocksPerNode"
             fix = f"{larger}, or let fewer pools select each node"
             yield error("IPC0313", pool.at / "spec" / "blocksPerNode", message, help=fix)
@@ -153,7 +152,7 @@ def unmatched_refused(cluster: Scheme, nodes: list[Node]) -> Iterator[Diagnostic
     some = sorted(cluster.pools, key=rank)[:8]
     passed = [f"{one.name} {why_only_pins(one) or f'selects {cut(one.selector.canonical)}'}" for one in some]
     more = len(cluster.pools) - len(passed)
-    seen = f"pools seen: {'; '.join(passed)}{f' and {more} more' if more else ''}"
+    seen = f"pools tried: {'; '.join(passed)}{f' and {more} more' if more else ''}"
     disabled = [pool for pool in cluster.pools if pool.disabled and not (pool.follows or pool.pods_only)]
     followed = [networks(pool) for pool in cluster.pools if pool.follows]
     selecting = SelectorIndex([pool.selector for pool in disabled])
@@ -166,20 +165,20 @@ def unmatched_refused(cluster: Scheme, nodes: list[Node]) -> Iterator[Diagnostic
         message = f"{group_names} ({labels}); {seen if passed else 'there are no pools'}"
         label = f"{enable}label the node, widen a pool's nodeSelector"
         if followed and not any(node.internal_ips for node in group):
-            lacks = f"write its InternalIP, which the inventory lacks (internalIPs, in {names(followed)})"
+            lacks = f"add its InternalIP in {names(followed)} to the inventory (internalIPs)"
             label = f"{lacks}, {label}"
         fix = f"{label}, or set unmatchedNodes: skip on the Cluster"
         if not cluster.pools:
-            fix = f"write a pool; ipamc init {cluster.name} writes one to start from, where there is none"
+            fix = f"add a pool; if there is none, ipamc init {cluster.name} creates one"
         if isinstance(cluster, AddressSpace):
-            fix = "label the cluster, widen a level's clusterSelector, or add a range for all to the space"
+            fix = "label the cluster, widen a level's clusterSelector, or add a range for all clusters"
         yield error("IPC0302", first.at, message, help=fix)
 
 
 def unmatched_skipped(cluster: Scheme, nodes: list[Node]) -> Iterator[Diagnostic]:
     """IPC0308: nodes that no pool selects are skipped on request."""
     if nodes:
-        message = several([node.name for node in nodes], "node", "without a candidate pool skipped")
+        message = several([node.name for node in nodes], "node", "skipped without a candidate pool")
         yield note("IPC0308", cluster.field("spec", "unmatchedNodes"), message)
 
 

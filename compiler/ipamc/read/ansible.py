@@ -109,7 +109,7 @@ def _ini(path: str, text: str) -> Iterator[_Entry]:
         except (ValueError, IndexError):
             part = ""
         if part not in _PARTS or (part == "children" and value):
-            raise Unreadable(wrong_shape(at, f"the line does not fit into its section of {group}"))
+            raise Unreadable(wrong_shape(at, f"the line does not fit its section of {group}"))
         yield group, part, name.strip(), value, at
 
 
@@ -122,7 +122,7 @@ def _groups(value: Any, at: Place, parent: str) -> Iterator[_Entry]:
             if part == "children":
                 yield from _groups(members, here, name)
             elif part not in _PARTS:
-                raise Unreadable(wrong_shape(here, f"a group has {', '.join(_PARTS)}, and no {part}"))
+                raise Unreadable(wrong_shape(here, f"a group has {', '.join(_PARTS)}, not {part}"))
             else:
                 for each, given in _members(members, here):
                     known = given if part == "vars" else dict(_members(given, here / each))
@@ -131,7 +131,7 @@ def _groups(value: Any, at: Place, parent: str) -> Iterator[_Entry]:
 
 def _members(value: Any, at: Place) -> Iterable[tuple[str, Any]]:
     if value is not None and not isinstance(value, dict):
-        raise Unreadable(wrong_shape(at, "the value is no mapping"))
+        raise Unreadable(wrong_shape(at, "the value is not a mapping"))
     return (value or {}).items()
 
 
@@ -145,7 +145,7 @@ def _expanded(pattern: str, at: At) -> list[str]:
         if size(parts) <= MOST_NODES:
             return names(parts)
     fix = "write a range as [01:10] or [a:f], or list the hosts"
-    raise Unreadable(wrong_shape(at, f"{shown(pattern)} is no range of hosts that is read here", fix))
+    raise Unreadable(wrong_shape(at, f"{shown(pattern)} is not a supported range of hosts", fix))
 
 
 def _labels(value: Any, at: At, log: Log) -> dict[str, str]:
@@ -158,7 +158,9 @@ def _labels(value: Any, at: At, log: Log) -> dict[str, str]:
         if key and type(each) in {str, int} and "{{" not in str(each):
             found[key] = str(each)
             continue
-        odd = f"{key} {shown(str(each))}, which is {'a template' if '{{' in str(each) else 'no text'}".strip()
-        fix = "nothing is evaluated: write the label into machines.yaml"
+        odd = (
+            f"{key} {shown(str(each))}, which is {'a template' if '{{' in str(each) else 'not text'}".strip()
+        )
+        fix = "write the label into machines.yaml, because ipamc does not evaluate Ansible"
         log.add([unreadable(at / key if key else at, _LABELS, [odd], fix)])
     return found

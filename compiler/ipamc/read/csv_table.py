@@ -109,7 +109,7 @@ def read_table(path: str, data: bytes, wanted: Wanted, *, others: bool = False) 
         columns, records = {next(iter(wanted)): 0}, chain([(head, headers)], records)
     elif others:
         if len(headers) > MOST_COLUMNS_OF_TABLE:
-            most = f"the row of headers has more than {MOST_COLUMNS_OF_TABLE:,} cells"
+            most = f"the header row has more than {MOST_COLUMNS_OF_TABLE:,} cells"
             raise Refused((table_syntax(Span(path, head), most, "export the columns that nodes need"),))
         taken = set(columns.values())
         for index, header in enumerate(headers):
@@ -125,7 +125,7 @@ def read_table(path: str, data: bytes, wanted: Wanted, *, others: bool = False) 
     return replace(table, rows=tuple(_rows(table, len(headers), records, found)), findings=tuple(found))
 
 
-_FEWER = "export the rows of one site, not all"
+_FEWER = "export the rows of only one site"
 
 
 def _records(
@@ -147,8 +147,8 @@ def _records(
             line = reader.line_num + first
     except csv.Error as problem:
         table = Table(path=path, text=text, separator=separator, columns={}, head=first)
-        way_out = "look for a double quote that is not closed; in a cell in quotes, write two for each"
-        found.append(table_syntax(table.at(Row(line, {})), f"the row is no CSV: {problem}", way_out))
+        way_out = "look for an unclosed double quote; inside a quoted cell, write each quote twice"
+        found.append(table_syntax(table.at(Row(line, {})), f"the row is not CSV: {problem}", way_out))
 
 
 def _rows(
@@ -161,9 +161,9 @@ def _rows(
             texts = ((name, cells[index].strip()) for name, index in table.columns.items())
             yield Row(line, {name: once.setdefault(text, text) for name, text in texts if text})
         elif len(found) < 10_001:
-            problem = f"the row has {count(len(cells), 'cell')}, and the headers are {width}"
-            separate = f"separate all cells by {shown(table.separator)}"
-            way_out = f"{separate}; put a cell that has one in double quotes"
+            problem = f"the row has {count(len(cells), 'cell')}, but the header row has {width}"
+            separate = f"separate cells by {shown(table.separator)}"
+            way_out = f"{separate}; put a cell that contains it in double quotes"
             found.append(table_syntax(table.at(Row(line, {})), problem, way_out))
 
 
@@ -174,18 +174,18 @@ def table_syntax(at: At, problem: str, way_out: str) -> Diagnostic:
 
 def column_missing(at: At, names: Iterable[str], way_out: str) -> Diagnostic:
     """IPC0871: a table has the columns that its use needs."""
-    return error("IPC0871", at, f"no column {listing(names)} is in the row of headers", help=way_out)
+    return error("IPC0871", at, f"the header row has no column {listing(names)}", help=way_out)
 
 
 def column_twice(at: At, first: At, name: str) -> Diagnostic:
     """IPC0872: a table has a column only once."""
     also, way_out = [Related(first, "first here")], "remove or rename one of the two"
-    return error("IPC0872", at, f"the column {name} is there twice", also=also, help=way_out)
+    return error("IPC0872", at, f"the header row has the column {name} twice", also=also, help=way_out)
 
 
 def bad_prefix(at: At, text: str, problem: CidrError) -> Diagnostic:
     """IPC0873: a prefix is a CIDR without host bits, whose addresses pods can have."""
     way_out = f"write {problem.better}" if problem.better else ""
     if text[:1] in {"=", "#", "+", "@"}:
-        way_out = "the cell is a formula, or what is left of one: paste its value, and export again"
+        way_out = "the cell has a formula or its remains: paste the value, and export again"
     return error("IPC0873", at, problem.reason, help=way_out or "write it as 10.1.0.0/16 or fd00:1::/64")

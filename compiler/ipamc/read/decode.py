@@ -32,9 +32,7 @@ def shape(item: InputItem, schemas: Schemas, late: list[Mistyped], found: Findin
     late += [problem for problem in problems if isinstance(problem, Mistyped)]
     found.extend(problem for problem in problems if isinstance(problem, Diagnostic))
     if not problems:  # the decoder and the schema disagree, which a test rules out: refuse rather than guess
-        found.append(
-            rules.wrong_shape(item.at, f"the document does not have the shape of a {item.kind.name}")
-        )
+        found.append(rules.wrong_shape(item.at, f"the document does not match kind {item.kind.name}"))
     return None
 
 
@@ -133,14 +131,14 @@ def _findings(refusal: Any, path: Keys, root: Schema, here: Place) -> Iterator[D
         case "minItems" | "minLength":
             above = at(root, path[:-1]) or {}
             needed = any(_name(path) in part.get("required", ()) for part in (above, *above.get("anyOf", ())))
-            spare = "leave it out, or give it a value" if bound == 1 else ""
+            spare = "remove it, or give it a value" if bound == 1 else ""
             problem, way_out = f"{field} is empty", way_out if needed else spare
         case "maxItems":
             problem, way_out = f"{field} has {len(value)} items, more than {bound}", ""
         case "maxLength":
             problem, way_out = f"{field} has {len(value):,} characters, more than {bound}", ""
         case "uniqueItems":
-            problem, way_out = f"{field} has an item twice", "remove one of the two"
+            problem, way_out = f"{field} contains an item twice", "remove one of the two"
         case _:
             problem = f"{text} is not {schema.get('title', 'a ' + field)}"
     yield rules.wrong_shape(here, problem, way_out)
@@ -170,7 +168,7 @@ def mistyped(found: Mistyped, source: str) -> Diagnostic:
     value, better = found.value, found.better
     if value is None:
         given = "null" if source else "no value"
-        spare = "leave the field out" if _name(found.at.keys) else "remove it"
+        spare = "remove the field" if _name(found.at.keys) else "remove it"
         better = better or f"{spare}, or give it a value"
     elif isinstance(value, str):
         given = f"{source[:VALUE_SHOWN] or shown(value)} is text"
@@ -178,7 +176,7 @@ def mistyped(found: Mistyped, source: str) -> Diagnostic:
         given = f"a {'list' if isinstance(value, list) else 'mapping'}"
     else:
         source = (source or str(value))[:VALUE_SHOWN]
-        kind = "a truth value" if isinstance(value, bool) else "a number"
+        kind = "a boolean" if isinstance(value, bool) else "a number"
         if isinstance(value, float) and source.lstrip("+-").isdecimal():
             kind = "too large a number"
         given, read_as = f"{source} is {kind}", quoted(str(value))

@@ -49,13 +49,13 @@ def unnamed(
     versions = {name: of[0] for name, of in reversed(kinds)}
     kind, meant, others = names["kind"], kind_of_fields(value), _other_tool(value)
     if names["apiVersion"] is None and kind is None:
-        head = f"write apiVersion: {versions[meant]} and kind: {meant}" if meant else _move_out(kinds)
+        head = f"write apiVersion: {versions[meant]} and kind: {meant}" if meant else _MOVE_OUT
         yield "kind", "the document has no apiVersion and no kind", others or head
         return
     for name, given in names.items():
         if isinstance(given, str):
             continue
-        better = others or _move_out(kinds)
+        better = others or _MOVE_OUT
         if name == "kind" and meant:
             better = f"write kind: {meant}"
         elif name == "apiVersion" and isinstance(kind, str) and kind in versions:
@@ -68,10 +68,10 @@ def _other_tool(value: Mapping[str, Any]) -> str:
     keys = value.keys()
     if keys & _KUSTOMIZE and not keys & {"spec", "nodes"}:
         head = "apiVersion: kustomize.config.k8s.io/v1beta1 and kind: Kustomization"
-        return f"for kustomize, write {head}: it is passed over then"
+        return f"for kustomize, write {head}, and ipamc ignores the file"
     if keys & _HELM and not keys & {"spec", "nodes", "metadata"}:
-        ours = "those of ipamc come into rendered/cilium/helm-values.yaml"
-        return f"if these are values of Helm, move the file out of the cluster's folder; {ours}"
+        ours = "the values of ipamc are in rendered/cilium/helm-values.yaml"
+        return f"if these are Helm values, move the file out of the cluster's folder; {ours}"
     return ""
 
 
@@ -99,20 +99,18 @@ def unknown_kind(kind: str, version: str, kinds: Kinds) -> str:
     """Return what to write instead of a kind that ipamc does not read."""
     if kind.removesuffix("List") == "CiliumPodIPPool":
         ours = kinds[0][1][0]
-        better = f"write apiVersion: {ours}, kind: IPPool, and blockSize in place of maskSize"
-        return f"it is rendered from a pool: {better}"
+        better = f"apiVersion: {ours}, kind: IPPool, and blockSize instead of maskSize"
+        return f"write the pool from which ipamc renders it: {better}"
     near = nearest_kind(kind, kinds)
     versions = [version for name, of in kinds if name == near for version in of]
     if near and near == kind.removesuffix("List"):
         if meant := nearest(version, versions):
             return f"did you mean apiVersion: {meant}?"
         return f"the apiVersion of {'an' if near[0] in 'AEIOU' else 'a'} {near} is {listing(versions)}"
-    return _move_out(kinds)
+    return _MOVE_OUT
 
 
-def _move_out(kinds: Kinds) -> str:
-    spellings = listing(f"{name} ({versions[0]})" for name, versions in kinds)
-    return f"move it out of this folder; the kinds here are {spellings}"
+_MOVE_OUT = "move it out of this folder; ipamc schema lists the kinds"
 
 
 # Fields, and values of the wrong type
@@ -133,12 +131,12 @@ def unknown(key: str, value: Any, keys: Keys, schema: Schema, root: Schema) -> s
         return "write matchExpressions"
     if places := [where for where in _places(root, root, key) if where != keys]:
         if () in places:
-            return "write it at the left margin, as apiVersion and kind"
+            return "write it at the left margin, like apiVersion and kind"
         return f"write it in {listing('.'.join(map(str, where)) for where in places[:3])}"
     if near := suggestion(key, known):
         return near
     if inner := [name for name in known if isinstance(value, Mapping) and name in value]:
-        return f"write {inner[0]} here, without {key}: above it"
+        return f"write {inner[0]} here, without {key}: around it"
     for labels in ("matchLabels", "labels"):
         if labels in known and isinstance(value, str):
             return f"write {labels}: {{{key}: {_plain(value)}}}"
@@ -168,8 +166,8 @@ def block_size(value: int, bits: int) -> str:
     size = bits - (value.bit_length() - 1)
     if size <= 0 or value & (value - 1):
         return ""
-    ipv6 = "; blocks of IPv6 are written under ipv6" if value in _SIZES_OF_IPV6 else ""
-    return f"write blockSize: {size}, which is {value:,} addresses{ipv6}"
+    ipv6 = "; write IPv6 blocks under ipv6" if value in _SIZES_OF_IPV6 else ""
+    return f"write blockSize: {size} ({value:,} addresses){ipv6}"
 
 
 def mistyped(name: str, value: Any, wanted: Collection[str], schema: Schema, root: Schema) -> str:
@@ -178,7 +176,7 @@ def mistyped(name: str, value: Any, wanted: Collection[str], schema: Schema, roo
     schema = resolve_reference(root, schema)
     own = schema.get("items", {}).get("properties", {})
     if "string" in wanted and isinstance(value, Mapping) and isinstance(cidr := value.get("cidr"), str):
-        return f"write {before}{_plain(cidr)}{'; what it is for stands behind #' if len(value) > 1 else ''}"
+        return f"write {before}{_plain(cidr)}{'; write its purpose after #' if len(value) > 1 else ''}"
     if isinstance(value, Mapping) and (known := root.get("x-instead", {}).keys() & value.keys() - own.keys()):
         return unknown(key := min(known), value[key], (), {}, root)
     better, text = "", _text(value)
@@ -194,7 +192,7 @@ def mistyped(name: str, value: Any, wanted: Collection[str], schema: Schema, roo
             better = _VALUES.get(name, {}).get(text, "") if "enum" in schema else quoted(text)
     found = re.fullmatch(r"([A-Za-z]+):\s?(\S{1,60})", value) if isinstance(value, str) else None
     if found and found[1] in schema.get("properties", {}):
-        return f"write a blank after the colon: {found[1]}: {found[2]}"
+        return f"write a space after the colon: {found[1]}: {found[2]}"
     line = example(name, schema, root)
     return f"write {before}{better}" if better else line
 
@@ -216,7 +214,7 @@ def example(name: str, schema: Schema, root: Schema) -> str:
     if choices := schema.get("enum", []):
         return f"write {before}{listing(choices)}"
     value = _example(schema, root)
-    return "" if value is None else f"write for example {before}{typed(value)}"
+    return "" if value is None else f"write, for example, {before}{typed(value)}"
 
 
 def typed(value: Any) -> str:

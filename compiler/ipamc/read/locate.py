@@ -62,17 +62,17 @@ def _foreign(span: Span, *, near: bool) -> Iterator[re.Match[str]]:
 def _foreign_help(found: re.Match[str], span: Span) -> str:
     text = shortened(found.group())
     if found.re.pattern == _VARIABLE:
-        return f"{text} is a variable that nobody expanded, and ipamc expands none: write what it stands for"
+        return f"{text} is a variable, which ipamc does not expand: write its value"
     if found.re.pattern == _TEMPLATE:
-        return f"{text} is a template that nobody rendered, and ipamc renders none: write what it stands for"
+        return f"{text} is a template, which ipamc does not render: write its value"
     if found.re.pattern == _NO_BREAK:
-        spaces = rf"sed -i 's/\xc2\xa0/ /g' {typed(span.path)}" if text == "\u00a0" else "write blanks there"
-        return f"it has a no-break space (U+{ord(text):04X}), which looks like a blank: {spaces}"
+        spaces = rf"sed -i 's/\xc2\xa0/ /g' {typed(span.path)}" if text == "\u00a0" else "write a space there"
+        return f"it has a no-break space (U+{ord(text):04X}), which looks like a space: {spaces}"
     if found.re.pattern == _COMMENT:
         return "a comment begins with #, not with //"
     return (
-        "a digest alone names no version; kubectl -n kube-system exec ds/cilium -c cilium-agent -- "
-        "cilium-agent --version tells it"
+        "a digest does not name a version; to print it: kubectl -n kube-system exec ds/cilium "
+        "-c cilium-agent -- cilium-agent --version"
     )
 
 

@@ -87,11 +87,11 @@ def parse(text: str) -> tuple[Part, ...]:
         start = brace.start()
         end = _BRACE.search(text, start + 1)
         if brace[0] == "}":
-            raise PatternError("this } has no { before it", start, "remove it, or write the {")
+            raise PatternError("} has no { before it", start, "remove it, or write the {")
         if end is None:
-            raise PatternError("this { has no } behind it", start, "write a range such as {001..400}")
+            raise PatternError("{ has no } after it", start, "write a range such as {001..400}")
         if end[0] == "{":
-            raise PatternError("braces in one another", end.start(), "write an entry for each")
+            raise PatternError("nested braces are not supported", end.start(), "write one entry for each")
         parts += [Choice((text[at:start],))] if start > at else []
         parts.append(_braces(text[start + 1 : end.start()], start + 1))
         at = end.end()
@@ -114,10 +114,10 @@ def _braces(inside: str, offset: int) -> Part:
             return Choice(tuple(map(chr, range(ord(found[1]), ord(found[2]) + 1))))
         raise PatternError("a range counts up", offset, f"write {{{found[2]}..{found[1]}}}")
     if ".." in inside:
-        problem = "a range has two numbers of up to nine digits, or two letters a to z, and no step"
+        problem = "a range needs two numbers of up to nine digits, or two letters a to z, without a step"
         raise PatternError(problem, offset, "write it as {001..400}")
     if "," not in inside:
-        raise PatternError("braces have a range or a list", offset, "write {001..400} or {a,b}")
+        raise PatternError("braces need a range or a list", offset, "write {001..400} or {a,b}")
     return Choice(tuple(inside.split(",")))
 
 
@@ -143,11 +143,11 @@ def up_to(parts: Sequence[Part], maximum: int) -> tuple[Part, ...]:
     several = [part for part in parts if part.size > 1 or isinstance(part, Numbers)]
     numbers = several[0] if len(several) == 1 else None
     if not isinstance(numbers, Numbers):
-        better = "write an entry for each text of the other braces"
-        raise PatternError("maximum goes with one range of numbers and no other braces", 0, better)
+        better = "write one entry for each text of the other braces"
+        raise PatternError("maximum needs one range of numbers and no other braces", 0, better)
     if maximum < numbers.size:
         better = f"write maximum: {numbers.size}, or fewer names"
-        raise PatternError(f"names has {numbers.size:,} names and maximum is {maximum:,}", 0, better)
+        raise PatternError(f"names has {numbers.size:,} names, but maximum is {maximum:,}", 0, better)
     longer = Numbers(numbers.first, numbers.first + maximum - 1, numbers.width)
     return tuple(longer if part is numbers else part for part in parts)
 

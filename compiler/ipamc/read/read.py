@@ -158,7 +158,9 @@ class Assembly(Struct):
         )
         if whole.services and whole.services.name in self.pools:
             way_out = "give the pool another name"
-            self.found.append(rules.wrong_shape(whole.services.at, "a pool is called services, too", way_out))
+            self.found.append(
+                rules.wrong_shape(whole.services.at, "a pool has the name services, too", way_out)
+            )
         asks = [part.ask for pool in whole.networks for part in pool.families.values() if part.ask]
         space = whole.address_space or (asks[0].space if asks else "")
         self.found.extend(rules.other_space(ask, space) for ask in asks if ask.space != space)

@@ -117,12 +117,12 @@ def read_resource_list(text: str) -> ResourceList:
     document = documents[0] if len(documents) == 1 else None
     if not isinstance(document, dict) or document.get("kind") != "ResourceList":
         raise NotAResourceList(
-            "stdin is no ResourceList: kpt and kustomize give one to a function; "
+            "stdin is not a ResourceList, which kpt and kustomize pass to a function; "
             "to compile files, run ipamc compile"
         )
     if (version := document.get("apiVersion")) not in VERSIONS:
         known = ", ".join(VERSIONS)
-        raise NotAResourceList(f"the ResourceList has apiVersion {version!r}, and ipamc knows {known}")
+        raise NotAResourceList(f"the ResourceList has apiVersion {version!r}, but ipamc knows only {known}")
     values = document.get("items") or []
     if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
         raise NotAResourceList("items of the ResourceList is not a list of objects")
@@ -136,7 +136,7 @@ def _sort(found: ResourceList, item: ListedObject) -> None:
     version, kind, data = item.value.get("apiVersion"), item.value.get("kind"), item.value.get("data")
     if kind == "ConfigMap" and isinstance(data, dict) and LOCK in data:
         if found.state is not None:
-            raise NotAResourceList(f"two ConfigMaps have {LOCK}: give each cluster a function of its own")
+            raise NotAResourceList(f"two ConfigMaps have {LOCK}: give each cluster its own function")
         found.state = item
         return
     known = any(kind == each.name and version in each.api_versions for each in KINDS)
@@ -200,13 +200,11 @@ def _writes(config: object) -> bool:
     settings = {} if settings is None else settings
     if kind not in ("ConfigMap", "Function") or not isinstance(settings, dict):
         raise NotAResourceList(
-            f"functionConfig is of kind {kind!r}: give kind Function of {OURS}, or a ConfigMap"
+            f"functionConfig is of kind {kind!r}: use kind Function of {OURS}, or a ConfigMap"
         )
     for key, value in settings.items():
         if key != "lock" or value not in ("locked", "write"):
-            raise NotAResourceList(
-                f"functionConfig has {key}: {value!r}; it takes lock: locked, or lock: write"
-            )
+            raise NotAResourceList(f"functionConfig has {key}: {value!r}; use lock: locked or lock: write")
     return bool(settings.get("lock") == "write")
 
 

@@ -26,7 +26,7 @@ SUPPORTED = (
 
 
 def unknown_table(
-    at: At, problem: str, way_out: str = f"write what one of these prints: {SUPPORTED}"
+    at: At, problem: str, way_out: str = f"use the output of one of these: {SUPPORTED}"
 ) -> Diagnostic:
     """IPC0881: a routing table is a print of a router that ipamc reads."""
     return error("IPC0881", at, problem, help=way_out)
@@ -35,9 +35,7 @@ def unknown_table(
 def read_routes(path: str, data: bytes) -> Table:
     """Read the table of one router. Raises Refused for any other text."""
     if len(data) > LARGEST_ROUTES:
-        fewer = (
-            "print the routes of the pools alone, as vtysh -c 'show ip route 10.0.0.0/8 longer-prefixes json'"
-        )
+        fewer = "print only the routes of the pools: vtysh -c 'show ip route 10.0.0.0/8 longer-prefixes json'"
         large = f"the table has more than {LARGEST_ROUTES:,} bytes"
         raise Refused((unknown_table(Span(path), large, fewer),))
     try:
@@ -48,7 +46,7 @@ def read_routes(path: str, data: bytes) -> Table:
         try:
             return Table(path=path, text=text, routes=tuple(of_json(text)))
         except MISTAKES as mistake:
-            why = f"this is no routing table in JSON that ipamc reads: {mistake}"
+            why = f"this JSON is not a routing table that ipamc reads: {mistake}"
             raise Refused((unknown_table(Span(path), why),)) from None
     unread: list[int] = []
     for sign, parser in _TEXTS:
@@ -58,9 +56,9 @@ def read_routes(path: str, data: bytes) -> Table:
                 of_node = sign is _CILIUM_NODE
                 return Table(path=path, text=text, routes=routes, unread=tuple(unread), of_node=of_node)
             break
-    line = f": line {unread[0]} has a prefix and was not read" if unread else ""
+    line = f": line {unread[0]} has a prefix in an unknown format" if unread else ""
     at = Span(path, unread[0], 1, 1) if unread else Span(path)
-    raise Refused((unknown_table(at, f"this is no routing table that ipamc reads{line}"),))
+    raise Refused((unknown_table(at, f"this is not a routing table that ipamc reads{line}"),))
 
 
 _CIDR = r"[0-9a-f.:]{3,39}/\d{1,3}"

@@ -125,7 +125,7 @@ def _rows(row: _Row, key: str, *keys: str) -> Iterator[_Row]:
     value = row.get(key) or []
     for each in value if isinstance(value, list) else [value]:
         if not isinstance(each, dict):
-            raise msgspec.ValidationError(f"{key!r} has a value that is no object")
+            raise msgspec.ValidationError(f"the value of {key!r} is not an object")
         yield from _rows(each, *keys) if keys else [each]
 
 
@@ -175,7 +175,7 @@ def _of_nxos(row: _Row, vrf: str = "", prefix: str = "") -> Iterator[Route]:
     for key in row:
         known = {"vrf", "addrf", "afi", "af", "safi", "saf", "rd", "prefix"}
         if key.startswith("TABLE_") and not prefix and key.removeprefix("TABLE_") not in known:
-            raise msgspec.ValidationError(f"{key} is no part of a routing table")
+            raise msgspec.ValidationError(f"{key} does not belong to a routing table")
         for each in _rows(row, key) if key.startswith(("TABLE_", "ROW_")) else ():
             if key == "ROW_path":
                 best = _first(each, "ubest", "pathbest").lower() == "true"

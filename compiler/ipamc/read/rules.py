@@ -29,7 +29,7 @@ def duplicate_key(key: str, at: At, first: At) -> Diagnostic:
     """IPC0003: a mapping has each key only once."""
     way_out = "remove one of the two"
     if key in {"apiVersion", "kind"}:
-        way_out = f"write --- on a line of its own above it, if a document begins here; else {way_out}"
+        way_out = f"if a new document begins here, write --- on a line above it; else {way_out}"
     also = [Related(first, "first here")]
     return error("IPC0003", at, f"the mapping has the key {shown(key)} twice", also=also, help=way_out)
 
@@ -46,7 +46,7 @@ def too_deep(at: At) -> Diagnostic:
 
 def too_many(at: At, what: str) -> Diagnostic:
     """Return the finding, by the rule of `too_much`, about more than MOST_NODES of something."""
-    way_out = "divide the cluster, or leave out what is no node of it"
+    way_out = "divide the cluster, or remove what is not one of its nodes"
     return too_much(at, f"more than {MOST_NODES:,} {what}", way_out)
 
 
@@ -80,8 +80,8 @@ def unknown_kind(at: At, api_version: str, kind: str, way_out: str) -> Diagnosti
 def empty_file(at: At) -> Diagnostic:
     """IPC0010: an input file is not empty."""
     way_out = (
-        f"remove it, or write it again (git checkout HEAD -- {typed(at.path)} brings the last one back): "
-        "an interrupted command leaves an empty file"
+        f"remove it, or restore it: git checkout HEAD -- {typed(at.path)} "
+        "(an interrupted command leaves an empty file)"
     )
     return error("IPC0010", at, "the file is empty", help=way_out)
 
@@ -95,41 +95,41 @@ def native_fields(spec: Place, dialect: str, fields: Sequence[str], way_out: str
     """IPC0012: a pool of Calico or a ClusterCIDR has no fields of ipamc's own IPPool."""
     at, *others = (Place(spec.path, spec.document, (*spec.keys, name), key=True) for name in fields)
     also = [Related(other, f"{name} is here") for other, name in zip(others, fields[1:], strict=True)]
-    problem = f"a {dialect} has no {listing(fields)}: only ipamc's own IPPool has"
+    problem = f"a {dialect} cannot have {listing(fields)}: only ipamc's own IPPool can"
     return error("IPC0012", at, problem, also=also, help=way_out)
 
 
 _BESIDE_FOLLOWS = {
-    "ipv4": "the network of the other family says nothing about IPv4",
-    "ipv6": "the network of the other family says nothing about IPv6",
-    "nodeSelector": "the network says which nodes it serves",
-    "priority": "no node of its network has another candidate before it",
-    "overflow": "it has a block for each address of its network, and is never full",
-    "blocksPerNode": "a node has one block for its address",
-    "blockSizes": "its blocks are of one size, so that they can be counted",
-    "reserved": "the policy that gives joining nodes their blocks does not know it",
-    "pins": "the addresses of nodes say their blocks",
-    "unlisted": "nobody but the network gives out its blocks",
-    "disabled": "a node that joins has its block by its address",
-    "usage": "a node has one block for its address",
+    "ipv4": "the IPv6 network does not determine IPv4 blocks",
+    "ipv6": "the IPv4 network does not determine IPv6 blocks",
+    "nodeSelector": "the network determines its nodes",
+    "priority": "it always comes first for the nodes of its network",
+    "overflow": "it has a block for each address of its network, so it is never full",
+    "blocksPerNode": "a node has one block, which its address determines",
+    "blockSizes": "all its blocks must have one size",
+    "reserved": "the policy that assigns blocks to joining nodes does not know it",
+    "pins": "the address of a node determines its block",
+    "unlisted": "only the network determines its blocks",
+    "disabled": "the address of a joining node determines its block",
+    "usage": "a node has one block, which its address determines",
 }
 """Why a pool whose blocks follow the nodes' network does not have a field."""
 
 
 def beside_follows(at: At, pool: str, field: str, follows: At) -> Diagnostic:
     """IPC0223: a pool whose blocks follow the nodes' network has no field that chooses nodes or blocks."""
-    problem = f'pool "{pool}" has follows and {field}, which exclude each other: {_BESIDE_FOLLOWS[field]}'
+    problem = f'pool "{pool}" cannot have both follows and {field}: {_BESIDE_FOLLOWS[field]}'
     way_out = {
-        "ipv4": "write follows there, too, or make ipv4 a pool of its own",
-        "ipv6": "write follows there, too, or make ipv6 a pool of its own",
+        "ipv4": "set follows there, too, or move ipv4 to another pool",
+        "ipv6": "set follows there, too, or move ipv6 to another pool",
         "disabled": "remove one of the two: without follows, nodes keep what they hold",
-    }.get(field, f"remove {field}, or make it a pool of its own without follows")
+    }.get(field, f"remove {field}, or remove follows")
     return error("IPC0223", at, problem, also=[Related(follows, "follows is here")], help=way_out)
 
 
 def beside_pods_only(at: At, pool: str, field: str, pods_only: At) -> Diagnostic:
     """IPC0228: a pool for pods alone has no field that is about nodes and their blocks."""
-    problem = f'pool "{pool}" has podsOnly, and not with it {field}: it serves no node by itself'
+    problem = f'pool "{pool}" cannot have both podsOnly and {field}: it serves pods, not nodes'
     way_out = f"remove {field if field not in {'ipv4', 'ipv6'} else f'follows of {field}'}, or podsOnly"
     return error("IPC0228", at, problem, also=[Related(pods_only, "podsOnly is here")], help=way_out)
 
@@ -142,14 +142,14 @@ def bad_name(at: At, what: str, name: str, problem: str, way_out: str = "") -> D
     write = f"write {better}: " if (better := as_subdomain(name)) not in {"", name} else ""
     pattern = of_ansible(name[:60])
     if "{" in pattern and what == NODE_NAME:
-        way_out = f'write names: "{pattern}", planned: true for several nodes that are to come'
-    way_out = way_out or f"{write}use lower-case letters, digits, - and . only"
+        way_out = f'write names: "{pattern}", planned: true for several planned nodes'
+    way_out = way_out or f"{write}use only lower-case letters, digits, . and -"
     return error("IPC0101", at, f"{shown(name)} is not {what}: it {problem}", help=way_out)
 
 
 def bad_label(at: At, what: str, text: str, problem: str) -> Diagnostic:
     """IPC0102: labels are valid in Kubernetes."""
-    way_out = "use letters, digits, -, _ and . only, 63 characters at most"
+    way_out = "use at most 63 letters, digits, -, . and _"
     return error("IPC0102", at, f"{shown(text)} is not a {what}: it {problem}", help=way_out)
 
 
@@ -160,9 +160,9 @@ def same_name(what: str, twice: Sequence[str], at: At, first: At, *, copied: boo
     else:
         message = f"{count(len(twice), what)} are defined twice: {', '.join(twice[:5])}"
         message += f" and {len(twice) - 5:,} more" if len(twice) > 5 else ""
-        way_out = "keep each of them once"
+        way_out = "keep each of them only once"
     if copied:
-        remove = f"rm {typed(at.path)}, which has nothing else"
+        remove = f"rm {typed(at.path)} (it has nothing else)"
         way_out = f"if {first.path} is the original: {remove}; if not, remove them from {first.path}"
     return error("IPC0103", at, message, also=[Related(first, "first here")], help=way_out)
 
@@ -198,14 +198,14 @@ def no_cluster(at: At, name: str, folder: str, kind: str, lost: str = "") -> Dia
     if kind == "AddressSpace":
         message = f"no {kind} in the folder {shown(name)}, which has its lock"
         restore = f"restore its document: git checkout HEAD -- {typed(folder)}"
-        fix = f"{restore}; or, once no pool asks it, remove the folder: git rm -r {typed(folder)}"
+        fix = f"{restore}; or, once no pool requests from it, remove the folder: git rm -r {typed(folder)}"
         return error("IPC0105", at, message, help=fix)
     better = as_subdomain(name)
     rename = "" if better in {"", name} else f"{_renamed(name, folder, better)}, then "
     here = PurePath(folder)
     below = here.name == name and here.parent.name == "clusters"
     cluster = (better or name) if below else typed(folder if better == name else str(here.with_name(better)))
-    init = f"{rename}run ipamc init {cluster}, which writes what is missing beside what is there"
+    init = f"{rename}run ipamc init {cluster}, which writes only missing files"
     return error("IPC0105", at, f"no Cluster in the folder {shown(name)}", help=lost or init)
 
 
@@ -216,54 +216,53 @@ def not_a_regular_file(at: At, name: str, problem: str, fix: str) -> Diagnostic:
 
 def names_syntax(at: At, problem: str, way_out: str) -> Diagnostic:
     """IPC0109: `names` of an inventory is a text with ranges in braces, such as `worker-{001..400}`."""
-    return error("IPC0109", at, problem, help=way_out or "write for example worker-{001..400}")
+    return error("IPC0109", at, problem, help=way_out or "write, for example, worker-{001..400}")
 
 
 def not_planned_names(at: At, of_one: Sequence[At]) -> Diagnostic:
-    """IPC0110: an entry with `names` is of planned nodes, and has no field of a single node."""
+    """IPC0110: an entry with `names` is for planned nodes, and has no field of a single node."""
     if of_one:
         fields = listing(str(place.keys[-1]) for place in of_one if isinstance(place, Place))
         also = [Related(at, "names is here")]
-        fix = f"remove it, or write an entry with name for each node that has {fields}"
+        fix = f"remove it, or write one entry with name for each node that has {fields}"
         return error(
-            "IPC0110", of_one[0], f"names is of several nodes, and {fields} of one", also=also, help=fix
+            "IPC0110", of_one[0], f"names is for several nodes, but {fields} is for one", also=also, help=fix
         )
-    fix = "write planned: true; nodes that exist have an entry each, with their name"
-    return error("IPC0110", at, "names is of nodes that do not exist yet, and planned is not true", help=fix)
+    fix = "write planned: true; a node that exists needs its own entry with name"
+    return error("IPC0110", at, "names is only for planned nodes, but planned is not true", help=fix)
 
 
 def too_many_names(at: At, number: int, total: int, most: int) -> Diagnostic:
     """Return the finding, by the rule of `too_much`, about patterns of more than `most` names."""
     stands = "more than 10^18" if number > 10**18 else f"{number:,}"
-    all_of_them = f", {total:,} with those before it" if number < total <= 10**18 else ""
-    problem = f"names stands for {stands} nodes{all_of_them}: more than {most:,}"
+    all_of_them = f" ({total:,} with those above)" if number < total <= 10**18 else ""
+    problem = f"names expands to {stands} nodes{all_of_them}, more than {most:,}"
     return too_much(at, problem, "write shorter ranges: each name gets a block")
 
 
 def not_an_input(at: Place, name: str, what: str, better: str) -> Diagnostic:
     """IPC0108: a file with objects that ipamc reads has the name of an input."""
     path = typed(at.path)
-    problem = f"{shown(name)} {what}, but is ignored: the names of inputs end in .yaml, .yml or .json"
-    way_out = (
-        "put the file itself there, unpacked, with a name that ends in .yaml or .json; "
-        f"or remove it: rm {path}"
-    )
+    problem = f"{shown(name)} {what}, but is ignored: inputs end in .yaml, .yml or .json"
+    way_out = f"replace it by the unpacked file, named *.yaml or *.json; or remove it: rm {path}"
     if better:
-        way_out = f"mv {path} {typed(better)} if it counts, else rm {path}"
+        way_out = f"to use it: mv {path} {typed(better)}; else: rm {path}"
     return warning("IPC0108", at, problem, help=way_out)
 
 
 def other_space(ask: Ask, space: str) -> Diagnostic:
     """IPC0708: all pools of a cluster ask its own address space."""
-    message = f"a pool asks address space {shown(ask.space)}, and the cluster is of {shown(space)}"
-    return error("IPC0708", ask.at, message, help=f"write from: {space}; a cluster is of one address space")
+    message = f"the pool requests from {shown(ask.space)}, but the cluster belongs to {shown(space)}"
+    return error(
+        "IPC0708", ask.at, message, help=f"write from: {space} (a cluster belongs to one address space)"
+    )
 
 
 def index_unreadable(path: str, problem: str) -> Diagnostic:
     """IPC0705: the index of an address space is as the tool writes it."""
     space = PurePath(path).parent.parent.name
     message = f"the index of address space {shown(space)} cannot be read: {problem}"
-    return error("IPC0705", Span(path), message, help=f"it is derived: ipamc compile {space} writes it again")
+    return error("IPC0705", Span(path), message, help=f"write it again: ipamc compile {space}")
 
 
 def beside_space(at: At, space: str) -> Diagnostic:
@@ -274,13 +273,13 @@ def beside_space(at: At, space: str) -> Diagnostic:
 
 def level_outside(at: At, cidr: str, space: str) -> Diagnostic:
     """IPC0706: a level lies in its address space."""
-    fix = f"write a part of the CIDRs of {space}, or add {cidr} to them"
-    return error("IPC0706", at, f"{cidr} lies outside address space {space}", help=fix)
+    fix = f"write a part of the CIDRs of {space}, or add {cidr} to the space"
+    return error("IPC0706", at, f"{cidr} is outside address space {space}", help=fix)
 
 
 def not_tests(at: At, kind: str) -> Diagnostic:
-    """IPC1011: a file beside the clusters has documents of kind Tests alone."""
-    way_out = "move it into the folder of a cluster"
+    """IPC1011: a file beside the clusters has only documents of kind Tests."""
+    way_out = "move it into the folder of its cluster"
     return error("IPC1011", at, f"a document of kind {kind} beside the clusters", help=way_out)
 
 
@@ -357,24 +356,24 @@ def unreadable_dump(at: Span, problem: str, way_out: str = f"write it again: {AG
 
 def too_many_objects(at: Span, most: int, what: str) -> Diagnostic:
     """Return the finding, by the rule of `unreadable_dump`, about more objects than are read."""
-    return unreadable_dump(at, f"more than {most:,} {what}", "make a dump of one cluster, and of fewer kinds")
+    return unreadable_dump(at, f"more than {most:,} {what}", "dump only one cluster, and fewer kinds")
 
 
 def continued(at: Span) -> Diagnostic:
     """IPC0802: a dump has all objects of a list."""
-    problem = "the list has metadata.continue: it is one page of several"
+    problem = "the list is one page of several: metadata.continue is set"
     return error("IPC0802", at, problem, help=f"run {DUMP}, which reads all pages")
 
 
 def two_states(what: str, at: At, first: At) -> Diagnostic:
     """IPC0803: no object is in a dump twice, in two states."""
-    problem, also = f"{what} is in the dump twice, in two states", [Related(first, "first here")]
-    return error("IPC0803", at, problem, also=also, help="use files that were made at the same time")
+    problem, also = f"{what} is in the dump twice, with different contents", [Related(first, "first here")]
+    return error("IPC0803", at, problem, also=also, help="dump all files at the same time")
 
 
 def wrong_object(at: Span, what: str, problem: str) -> Diagnostic:
     """IPC0804: the objects of a dump have the fields of their kinds."""
-    return error("IPC0804", at, f"{what}: {problem}", help=f"use what {DUMP} prints, unchanged")
+    return error("IPC0804", at, f"{what}: {problem}", help=f"use the unchanged output of {DUMP}")
 
 
 def unreadable(
@@ -394,7 +393,7 @@ def no_nodes(at: Span, kinds: list[str]) -> Diagnostic:
 
 def other_value(at: At, config: At, key: str, given: str, runs: str | None) -> Diagnostic:
     """IPC0838: values of Helm are those with which the cluster runs."""
-    has = "none" if runs is None else shown(runs)
-    text = f"the values give {key} {shown(given)}, and cilium-config has {has}: what runs counts"
-    way_out = "roll the values out, and make the dump again; or correct them"
+    has = "does not set it" if runs is None else f"has {shown(runs)}"
+    text = f"the values set {key} to {shown(given)}, but cilium-config {has}: cilium-config is used"
+    way_out = "roll out the values and make the dump again; or correct the values"
     return warning("IPC0838", at, text, also=[Related(config, "the ConfigMap that runs")], help=way_out)

@@ -110,17 +110,17 @@ def load_index(text: bytes, space: str) -> Index | str:
         header = _HEADER.decode(row)
         found = _LINES.decode(b"[" + body[:-1].replace(b"\n", b",") + b"]")
         if header.index != _FORMAT:
-            return f"format {header.index} is not {_FORMAT}, the one that this version reads"
+            return f"format {header.index} is unknown: this version of ipamc reads format {_FORMAT}"
         lines = tuple(map(_with_block, found))
     except CidrError as problem:
         return problem.reason
     except ValueError:  # msgspec's errors are ValueErrors
-        return "a line is no JSON object of an index: a conflict marker, or an edit"
+        return "a line is not an object of an index: a conflict marker or an edit"
     if header.space != space:
-        return f"it says that it is of {shown(header.space)}"
+        return f"it names address space {shown(header.space)}"
     names = {name for line in found for name in (line.cluster, line.pool, line.node)}
     if _strange("".join(names)) or _text(header.space, sorted(lines, key=_order)).encode() != text:
-        return "it is not as the tool writes it"
+        return "it is not as ipamc writes it"
     return Index(header.space, lines)
 
 

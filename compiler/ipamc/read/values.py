@@ -344,16 +344,18 @@ def _odd_ask(part: Family4 | Family6, at: Place) -> Iterator[Diagnostic]:
     if isinstance(part.from_, UnsetType):
         for name, value in (("ranges", part.ranges), ("prefixLength", part.prefix_length)):
             if not isinstance(value, UnsetType):
-                way_out = "write from, with the name of an address space, or leave it out"
-                yield wrong_shape(at / name, f"{name} is what a pool asks of an address space", way_out)
+                way_out = "add from with the name of an address space, or remove it"
+                yield wrong_shape(
+                    at / name, f"{name} is only for a pool that requests from an address space", way_out
+                )
         return
     if not isinstance(part.cidrs, UnsetType):
-        problem = "cidrs and from exclude each other: the ranges are those that the address space gives"
+        problem = "a pool cannot have both cidrs and from, which requests ranges from an address space"
         yield wrong_shape(at / "cidrs", problem, "write one of the two")
     if part.follows:
-        problem = "follows needs cidrs, whose n-th block is the n-th node's"
-        yield wrong_shape(at / "follows", problem, "write cidrs in place of from")
+        problem = "follows needs cidrs: the n-th node gets their n-th block"
+        yield wrong_shape(at / "follows", problem, "write cidrs instead of from")
     if given(part.prefix_length, 0) > part.block_size:
         problem = f"a range of /{part.prefix_length} has no block of /{part.block_size}"
-        way_out = f"write a prefixLength of at most {part.block_size}"
+        way_out = f"write prefixLength: {part.block_size} or less"
         yield wrong_shape(at / "prefixLength", problem, way_out)

@@ -75,7 +75,7 @@ def odd_values(flags: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         elif name in _WORDS and text and text not in _WORDS[name]:
             yield name, f"{shown(text)}, which is not {listing(_WORDS[name])}"
         elif "mask-size" in name and parse_size(text, 6 if name == "node-cidr-mask-size" else family) is None:
-            yield name, f"{shown(text)}, which is no prefix length"
+            yield name, f"{shown(text)}, which is not a prefix length"
         elif _OF_CIDRS(name):
             good, odd = parse_cidrs(text)
             others = [block for block in good if block.family != family] if "ipv" in name else ()

@@ -28,48 +28,48 @@ class Capability(enum.Enum):
 
     POD_CIDRS = "agents use a Node's `podCIDRs`"
     NETWORK_ANNOTATIONS = (
-        "a Node's annotations are called `network.cilium.io/…`; before, `io.cilium.network.…`"
+        "annotations of a Node begin with `network.cilium.io/`; before, with `io.cilium.network.`"
     )
     ANNOTATIONS_ASKED_FOR = 'annotations count only with `annotate-k8s-node: "true"`; before, always'
     HELM_ANNOTATE_NODE = (
-        "every chart has the value `annotateK8sNode`; in 1.11 that of 1.11.5 does, with the default `true`, "
-        "and those of 1.11.1 and 1.11.2 do not"
+        "every chart has the value `annotateK8sNode`; in 1.11, the chart of 1.11.5 has it (default `true`), "
+        "those of 1.11.1 and 1.11.2 do not"
     )
-    CLUSTER_POOL_LIST = "the operator takes several ranges"
+    CLUSTER_POOL_LIST = "the operator accepts several ranges"
     KEPT_POD_CIDRS = "the operator keeps the `podCIDRs` that a CiliumNode has"
     UNDONE_POD_CIDRS = "the operator undoes a change of a CiliumNode's `podCIDRs`; before, it only complains"
-    BYSTANDER = "with `--ipam=kubernetes` the operator hands out nothing, whatever `cilium-config` says"
+    BYSTANDER = "with `--ipam=kubernetes` the operator gives out no blocks, regardless of `cilium-config`"
     NODE_GC = "the operator collects CiliumNodes without a Node (in 1.12 only with `nodes-gc-interval`)"
-    DO_NOT_GC = '`cilium.io/do-not-gc: "true"` keeps it from collecting a CiliumNode without a Node'
+    DO_NOT_GC = '`cilium.io/do-not-gc: "true"` keeps the operator from collecting a CiliumNode without a Node'
     MULTI_POOL = "`ipam: multi-pool`, CiliumPodIPPool `cilium.io/v2alpha1`, `auto-create-cilium-pod-ip-pools`"
     DEFAULT_IP_POOL = "`ipam-default-ip-pool`, also in a CiliumNodeConfig: a default pool for some nodes"
     NODE_CONFIG_V2 = "CiliumNodeConfig is stored as `cilium.io/v2`; before, as `v2alpha1`"
     HELM_PRE_ALLOCATION = "the chart has the value `ipam.multiPoolPreAllocation`"
-    MULTI_POOL_TUNNEL = "tunnel routing; before, agents do not start with it"
+    MULTI_POOL_TUNNEL = "tunnel routing; before, agents refuse to start with it"
     LOCAL_ROUTES = (
-        "an agent has a route to each block of its node; before, to those of its start alone (1.17), or to a "
-        "range that is none of them, so that pods need `enable-endpoint-routes`"
+        "an agent has a route to each block of its node; before, only to the blocks at its start (1.17), or "
+        "to an unrelated range, so that pods need `enable-endpoint-routes`"
     )
     ORPHAN_BLOCKS = (
-        "a block of `pools.allocated` whose CiliumPodIPPool is missing stays; before, the operator empties it"
+        "a block in `pools.allocated` stays without its CiliumPodIPPool; before, the operator removes it"
     )
     EXCHANGED_BLOCKS = (
-        "a block that is taken out of its CiliumPodIPPool stays with its node until the operator starts "
-        "again; before, until its agent writes next"
+        "a block that leaves its CiliumPodIPPool stays with its node until the operator restarts; before, "
+        "until the agent's next write"
     )
-    NUMERIC_ALLOCATED = "the operator writes `pools.allocated` in order of address; before, of text"
+    NUMERIC_ALLOCATED = "the operator sorts `pools.allocated` by address; before, as text"
     EDITED_RANGES = (
-        "the operator keeps the books of a CIDR that is widened, divided or cut in a CiliumPodIPPool; "
-        "before, it gives out again what nodes have of it"
+        "the operator remembers the blocks of a CIDR that is widened, divided or cut in a CiliumPodIPPool; "
+        "before, it gives out again blocks that nodes have"
     )
     REMOVED_RANGES = (
-        "a CIDR may leave a CiliumPodIPPool wherever it stands; before, the operator crashes unless it is "
-        "the last one, and two neighbours at once only leave from 1.19 on"
+        "any CIDR may leave a CiliumPodIPPool; before, the operator crashes unless it is the last one; two "
+        "adjacent CIDRs may leave at once only from 1.19 on"
     )
-    IMMUTABLE_MASK = "the apiserver refuses another `maskSize`; before, only the operator does"
+    IMMUTABLE_MASK = "the apiserver refuses a change of `maskSize`; before, only the operator does"
     POD_SELECTORS = (
-        "`podSelector` and `namespaceSelector` of a CiliumPodIPPool: pods without annotations that it "
-        "selects get its addresses, on every node; a pod that two pools select gets none"
+        "`podSelector` and `namespaceSelector` of a CiliumPodIPPool: selected pods without annotations get "
+        "addresses from the pool on every node; a pod selected by two pools gets none"
     )
     REQUIRED_MATCH = (
         '`ipam.cilium.io/require-pool-match: "true"` of a pod or its namespace: without a pool that selects '
@@ -80,30 +80,27 @@ class Capability(enum.Enum):
         "did not start with; runbooks wait for 0"
     )
     ALLOW_ENDS = (
-        "`allowFirstIP` and `allowLastIP` of a CiliumPodIPPool, which cannot change: pods get the first, "
-        "and the last address of a block"
+        "`allowFirstIP` and `allowLastIP` of a CiliumPodIPPool, which cannot change: pods get the first or "
+        "the last address of a block"
     )
     EGRESS_INTERFACES = (
         "an agent that masquerades with iptables does not start without `egress-masquerade-interfaces`; "
-        "before, its rule is for one range of addresses, whatever blocks the node has"
+        "before, its rule covers one address range, regardless of the node's blocks"
     )
     SKIP_MASQUERADE = (
         "`only-masquerade-default-pool`, and the annotation `ipam.cilium.io/skip-masquerade` of a "
-        "CiliumPodIPPool: with BPF masquerading pods of other pools, or of this one, keep their addresses"
+        "CiliumPodIPPool: with BPF masquerading, pods of other pools, or of this pool, keep their addresses"
     )
     IP_MASQ_AGENT = (
-        "with `enable-ip-masq-agent` and BPF masquerading agents read `nonMasqueradeCIDRs` of ConfigMap "
-        "ip-masq-agent again when it changes"
+        "with `enable-ip-masq-agent` and BPF masquerading, agents reload `nonMasqueradeCIDRs` of ConfigMap "
+        "ip-masq-agent when it changes"
     )
-    IP_MASQ_AGENT_IPV6 = "`nonMasqueradeCIDRs` of IPv6, and `masqLinkLocalIPv6`"
-    HELM_IP_MASQ_CONFIG = "the chart has the value `ipMasqAgent.config`; before, it makes no such ConfigMap"
+    IP_MASQ_AGENT_IPV6 = "IPv6 in `nonMasqueradeCIDRs`, and `masqLinkLocalIPv6`"
+    HELM_IP_MASQ_CONFIG = "the chart has the value `ipMasqAgent.config`; before, it creates no such ConfigMap"
     IPV6_NATIVE_ROUTING = "the flag `ipv6-native-routing-cidr`"
     CRD_ADDRESSES = "agents use the addresses of `spec.ipam.pool`, of blocks of any size"
-    CRD_NATIVE_ONLY = (
-        "Cilium's documentation lists native routing alone; where it was run, pods reached each other "
-        "through tunnels all the same"
-    )
-    CRD_NOT_ANNOUNCED = "nothing in Cilium announces the addresses by BGP"
+    CRD_NATIVE_ONLY = "Cilium's documentation lists only native routing; in a test, tunnels worked, too"
+    CRD_NOT_ANNOUNCED = "Cilium does not announce these addresses by BGP"
     TINY_BLOCKS = "pods get every address of a /31, /32, /127 and /128; before, none"
     IPV6_BITMAP = "the operator refuses an IPv6 range of more than 2^16 blocks"
     METALLB = "MetalLB in the agent, `bgp-announce-pod-cidr`, in these two modes only"
@@ -114,7 +111,7 @@ class Capability(enum.Enum):
     BGP_PEERING_POLICY = "CiliumBGPPeeringPolicy"
     BGP_ADVERTISEMENT = "CiliumBGPAdvertisement, CiliumBGPPeerConfig, CiliumBGPClusterConfig"
     BGP_INTERFACE = "advertisements of the type `Interface`"
-    BGP_V2 = "those BGP objects as `cilium.io/v2`; before, as `v2alpha1` alone"
+    BGP_V2 = "these BGP objects as `cilium.io/v2`; before, only as `v2alpha1`"
 
 
 _READ = "1.11.1 1.12.19 1.13.18 1.14.19 1.15.19 1.16.19 1.17.8 1.18.5 1.19.7 1.20.2"
@@ -334,14 +331,14 @@ APISERVER = "1.35.4"  # the kube-apiserver that was run
 
 APISERVER_TABLE = (  # Nodes, then CIDRs
     Claim(
-        "a Node's `podCIDRs` cannot be changed, extended or taken away: 422",
+        "the `podCIDRs` of a Node cannot be changed, extended or removed: 422",
         "pkg/apis/core/validation, ValidateNodeUpdate",
         "IPC0503",
     ),
     Claim("a Node has at most one CIDR of each family: 422", "ValidateNode in the same file", "IPC0505"),
     Claim("applying a Node that does not exist creates it", "server-side apply", "IPC0554"),
     Claim(
-        "with `metadata.uid` it does not, and a re-created Node is not changed: 409, 422",
+        "with `metadata.uid`, it neither creates a Node nor changes a re-created one: 409, 422",
         "staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go",
         "`nodes/`, IPC0554",
     ),

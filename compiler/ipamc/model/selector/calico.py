@@ -66,7 +66,7 @@ class _Parentheses(Struct):
             self.alternatives = [Or(tuple(self.alternatives))]
             self.height += 1
         if self.height > DEEPEST_SELECTOR:
-            problem = f"a selector of more than {DEEPEST_SELECTOR} levels"
+            problem = f"the selector has more than {DEEPEST_SELECTOR} levels"
             raise SelectorError(problem, offset=self.at, help="nest it less deeply")
         return self.alternatives[0], self.height
 
@@ -74,7 +74,7 @@ class _Parentheses(Struct):
 def parse(text: str) -> Expression:
     """Parse a selector as Calico does for an IPPool. O(n), no recursion. Raises SelectorError with offset."""
     if (at := text.find("global(")) >= 0:
-        problem = "global() is for policies and not for pools"
+        problem = "global() is for policies, not for pools"
         raise SelectorError(problem, offset=at, help="write all() for every node")
     cursor = Cursor(text)
     if cursor.ended:

@@ -92,7 +92,7 @@ class Cursor:
         if found in {"\n", "\r"}:
             how = "in YAML as a plain scalar, or with >- instead of | or >"
             help = f"write the selector on one line; {how}"  # noqa: A001 - as above
-            what = "a line break does not count as a blank in Calico's language"
+            what = "a line break is not a space in Calico's language"
         else:
             what = shown(found) if found else "the selector ends here"
         return SelectorError(f"{what}: expected {expected}", offset=self.at, help=help)
@@ -156,13 +156,13 @@ def after_label(cursor: Cursor, key: str) -> SelectorError:
     """Return the error for a label without a comparison."""
     found = cursor.peek()
     if found == "(" and key in {"has", "all"}:
-        help_ = f"write {key}( without a blank"
+        help_ = f"write {key}( without a space"
     elif key in {"not", "NOT"}:
         help_ = "write ! in front of a condition: !has(rack)"
     elif found in {"=", ":"}:
         help_ = f'write {key} == "{_value(cursor, found)}"'
     elif found in _ORDER:
-        help_ = "use a NodeSelector with Gt or Lt: this language compares no numbers"
+        help_ = "use a NodeSelector with Gt or Lt: this language does not compare numbers"
     elif found not in _LOWER and found.lower() in _LOWER:
         help_ = f"write {found.lower()} in lower case"
     elif found == "not":
@@ -207,8 +207,8 @@ def after_operand(cursor: Cursor, *, inside: bool) -> SelectorError:
     found = cursor.peek()
     if found == ")":
         help_ = "remove it, or write ( where it begins"
-        return SelectorError("')' without a parenthesis before it", offset=cursor.at, help=help_)
+        return SelectorError("')' has no matching parenthesis before it", offset=cursor.at, help=help_)
     if found == "#":
-        return cursor.unexpected("&& or ||", "write a blank before #, and it begins a comment")
+        return cursor.unexpected("&& or ||", "write a space before # to begin a comment")
     help_ = f"write {_CONNECTIVES[found]}" if found in _CONNECTIVES else "join conditions with && or ||"
     return cursor.unexpected("&&, || or )" if inside else "&& or ||", help_)

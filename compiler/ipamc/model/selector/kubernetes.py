@@ -79,7 +79,7 @@ def read_node_selector(obj: Mapping[str, object]) -> Parsed:
         if (parsed := _term(term, ("nodeSelectorTerms", index)))
     ]
     if not terms:
-        return Parsed("!all()", Never("a NodeSelector with empty terms only selects nothing"))
+        return Parsed("!all()", Never("a NodeSelector with only empty terms selects nothing"))
     if len(terms) == 1:
         return terms[0]
     canonical = " || ".join(sorted(term.canonical for term in terms))
@@ -141,7 +141,7 @@ def _match_fields(obj: object, keys: Keys) -> Iterator[Parsed]:
         at = (*keys, index)
         key, operator, values = _requirement(item, at, _FIELD_OPERATORS)
         if key != "metadata.name":
-            problem = f"{shown(key)} is not a field that nodes are selected by"
+            problem = f"{shown(key)} is not a field to select nodes by"
             raise SelectorError(problem, keys=(*at, "key"), help="write metadata.name")
         if len(values) != 1:
             problem = f"{len(values)} values: matchFields takes exactly one"
@@ -199,7 +199,7 @@ def _text(obj: object, keys: Keys, name: str) -> str:
     kinds = {"a number": int | float, "a list": list, "a mapping": Mapping}
     kind = next((noun for noun, types in kinds.items() if isinstance(obj, types)), "a value")
     help_ = "" if isinstance(obj, list | Mapping) else "write it in quotes"
-    raise SelectorError(f"{kind} where the {name} should be text", keys=keys, help=help_)
+    raise SelectorError(f"the {name} must be text, not {kind}", keys=keys, help=help_)
 
 
 def _mapping(obj: object, keys: Keys, name: str) -> Mapping[str, object]:
@@ -217,7 +217,7 @@ def _fields(
 ) -> Mapping[str, object]:
     """Return an object's fields. With `misplaced_labels` an unknown one with a scalar counts as a label."""
     if obj is None:
-        raise SelectorError(f"{name} is null", keys=keys, help="remove it, or say what it selects")
+        raise SelectorError(f"{name} is null", keys=keys, help="remove it, or write what it selects")
     fields = _mapping(obj, keys, name)
     for key in fields:
         if key not in known:

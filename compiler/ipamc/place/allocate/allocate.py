@@ -323,8 +323,8 @@ def _of_line(line: Line, conflict: PinConflict, cluster: Scheme) -> tuple[str, s
     release = f"ipamc lock {cluster.name} --release {line.block}"
     another = _elsewhere(conflict)
     if line.state is State.QUARANTINED:
-        since = f"is quarantined since {line.since}, of node {line.node}"
-        return since, f"if nothing uses it any more: {release}"
+        since = f"has been in quarantine since {line.since} (node {line.node})"
+        return since, f"if nothing uses it: {release}"
     if line.state is State.PENDING:
         return f"is pending for node {line.node}", f"{another}, or cancel the renumber: {release}"
     if conflict.address:

@@ -208,7 +208,7 @@ class Newcomers(Struct):
             pool, name = other.pool, other.pool.name
             if name not in may:
                 why = why_only_pins(pool) or ("" if asked_of(other, missing) else has_no(missing))
-                passed[name] = self._because(name, why or "may not take its place", barred=not why)
+                passed[name] = self._because(name, why or "may not replace it", barred=not why)
         return _Explained(
             full=less(asked, room),
             room=tuple(family for family in room if family in missing),

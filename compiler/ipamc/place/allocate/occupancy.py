@@ -33,7 +33,7 @@ def blocked_ranges(cluster: Scheme, taken: Sequence[ShownBlock]) -> dict[Block, 
     reserved += (around for _, around in reserved_around(cluster, by_operator=True))
     return {
         **{
-            shown.block: BlockedRange(why="in use by a CiliumNode, without a line in the lock", range=shown)
+            shown.block: BlockedRange(why="in use by a CiliumNode but not in the lock", range=shown)
             for shown in taken
         },
         **{cidr.block: BlockedRange(why="reserved", range=cidr) for cidr in reserved},

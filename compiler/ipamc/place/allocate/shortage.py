@@ -111,13 +111,14 @@ def no_family(cluster: Scheme, unserved: Iterable[Unserved]) -> Iterator[Diagnos
     groups = _by_value(((found.families, found.passed), found.node) for found in unserved)
     for (families, passed), nodes in sorted(groups.items(), key=lambda item: item[0]):
         nodes.sort(key=lambda node: node.name)
-        pools = f"; {_passed_text(passed)}" if passed else ", as they have none"
+        pools = f"; {_passed_text(passed)}" if passed else "; no pool is a candidate"
         message = f"no candidate pool gives {ip(families)} to {_nodes(cluster, nodes)}{pools}"
-        fix = f"select the node with a pool that has a range of {ip(families)}, or take it out of ipFamilies"
+        lacks = ip(families)
+        fix = f"let a pool with ranges of {lacks} select the node, or take {lacks} out of ipFamilies"
         if isinstance(cluster, AddressSpace):
             fix = f"add {' and '.join(f'ipv{family}' for family in families)} to the address space"
         if any(cluster.pools_by_name[pool.pool].follows for pool in passed):
-            fix = f"write its InternalIP of {ip(families)}, which the inventory lacks (internalIPs); or {fix}"
+            fix = f"add its {lacks} InternalIP to the inventory (internalIPs); or {fix}"
         yield error("IPC0307", nodes[0].at, message, help=fix)
 
 
@@ -171,7 +172,7 @@ class _FullPool(Struct, frozen=True, kw_only=True):
 
     def words(self, shortage: Shortage) -> str:
         """Return its contents, and the rejected pools."""
-        return self.contents + (f"; passed over: {_passed_text(shortage.passed)}" if shortage.passed else "")
+        return self.contents + (f"; skipped: {_passed_text(shortage.passed)}" if shortage.passed else "")
 
 
 def _full_pools(
@@ -214,14 +215,14 @@ def _full_pool(
         ways.append(more_room(cluster, pool, family, range_for(prefix, blocks)))
         if reuse:
             block = min(reuse.lines[0].block, reuse.block, key=lambda block: block.prefix)
-            release = f"if nothing uses it any more: ipamc lock {cluster.name} --release {block}"
+            release = f"if nothing uses {block}: ipamc lock {cluster.name} --release {block}"
         if before and (found := smaller_blocks(cluster, pool, (family, prefix), before, after.lines, blocks)):
             ways.append(words(pool, family, found))
     may_overflow = (
         cluster.mode.one_block and not isinstance(cluster, AddressSpace) and pool.dialect is Dialect.NATIVE
     )
     if may_overflow and len(cluster.pools) > 1:
-        ways.append("name a pool with room in its overflow")
+        ways.append("add a pool with room to its overflow")
     first = pool.families[full[0][0]]
     at = first.ranges[0].at if first.ranges else first.at
     ways_out = "; or ".join(filter(None, (*ways, release)))
@@ -245,9 +246,9 @@ def _contents(cluster: Scheme, part: PoolFamily, prefix: int, use: _Use, reuse: 
         until = f" (the next is free on {day})" if day else " for ever"
     shares = (
         (use.held, "held"),
-        (use.quarantined, f"quarantined{until}"),
+        (use.quarantined, f"in quarantine{until}"),
         (use.blocked, "reserved, excluded or pinned"),
-        (use.free, "free in pieces that are too small"),
+        (use.free, "free in pieces too small"),
     )
     parts = ", ".join(f"{_blocks(number, size)} {what}" for number, what in shares if number)
     total = f"{_blocks(use.total, size)} {'block' if use.total == size else 'blocks'}"
@@ -330,7 +331,5 @@ def smaller_blocks(
 
 def words(pool: Pool, family: int, found: Smaller) -> str:
     """Return the advice that newcomers could get smaller blocks."""
-    each = f"{1 << (BITS[family] - found.prefix)} addresses each"
-    smaller = f"smaller blocks ({block_size(pool, family, found.prefix)})"
-    free = f"{found.room:,} are free of /{found.prefix}, {each}, and {found.wanted:,} needed"
-    return f"give all newcomers of pool {pool.name} {smaller}: {free}"
+    size = f"{block_size(pool, family, found.prefix)}, {1 << (BITS[family] - found.prefix)} addresses"
+    return f"use smaller blocks for all new nodes ({size}): {found.room:,} free, {found.wanted:,} needed"

@@ -309,22 +309,19 @@ def _faulty(
 _STALE = {
     StaleReason.NEWCOMER: ("node is new", "nodes are new"),
     StaleReason.LEAVER: ("node has left", "nodes have left"),
-    StaleReason.RETURNING: ("block returns to its node", "blocks return to their nodes"),
-    StaleReason.ARRIVED: ("block was moved to", "blocks were moved to"),
-    StaleReason.RENAMED: ("block is in a pool of another name", "blocks are in pools of other names"),
+    StaleReason.RETURNING: ("node gets its block back", "nodes get their blocks back"),
+    StaleReason.ARRIVED: ("node has moved to its new block", "nodes have moved to their new blocks"),
+    StaleReason.RENAMED: ("node holds a block of a renamed pool", "nodes hold blocks of renamed pools"),
     StaleReason.FOLLOWED: (
-        "node has other blocks by its CiliumNode",
-        "nodes have other blocks by their CiliumNodes",
+        "node shows other blocks in its CiliumNode",
+        "nodes show other blocks in their CiliumNodes",
     ),
     StaleReason.RESIZED: ("node is resized", "nodes are resized"),
     StaleReason.UNQUARANTINED: (
-        "node has a line in quarantine where blocks follow addresses",
-        "nodes have lines in quarantine where blocks follow addresses",
+        "node has a line in quarantine in a pool with follows",
+        "nodes have lines in quarantine in pools with follows",
     ),
-    StaleReason.INCOMPLETE: (
-        "node wants a block that it does not hold",
-        "nodes want blocks that they do not hold",
-    ),
+    StaleReason.INCOMPLETE: ("node lacks a block", "nodes lack blocks"),
 }
 
 

@@ -46,9 +46,11 @@ def renumber(node: NodeState, want: Want, context: Context) -> NodeState:
         elif offer is None and pool in context.operator_pools:
             # The operator gave it because a pod named the pool, and it goes with that pod.
             if not any(scope.node for scope in scopes):
-                why = f"pool {pool} does not serve the node, and its block goes with the pods that use it"
-                shows = f"refresh the inventory once CiliumNode {node.name} shows it no more"
-                found.append(nowhere_to_go(context.lock, lines[0], why, f"end these pods, and {shows}; or "))
+                why = f"pool {pool} does not serve the node, and the block leaves with the pods that use it"
+                shows = f"refresh the inventory once CiliumNode {node.name} no longer shows it"
+                found.append(
+                    nowhere_to_go(context.lock, lines[0], why, f"delete these pods, and {shows}; or ")
+                )
         elif offer is None:
             why = f"pool {pool or 'none'} no longer serves the node"
             found.append(nowhere_to_go(context.lock, lines[0], why))
@@ -80,14 +82,14 @@ def complete_placed(
 
 
 def torn_apart(node: NodeState, context: Context) -> Iterator[Diagnostic]:
-    """IPC0433: a pending line lies in the pool of the line that it is to replace."""
+    """IPC0433: a pending line is in the same pool as the line that it replaces."""
     held = {context.key(line) for line in node.held}
     for line in node.pending:
         if context.key(line) not in held:
-            moved = f"{line.block}, which {line.node} is to move to, is in pool {line.pool or 'none'} now"
-            message = f"{moved}, and the block that it replaces is not"
+            moved = f"pending block {line.block} of {line.node} is now in pool {line.pool or 'none'}"
+            message = f"{moved}, but the block that it replaces is not"
             cancel = f"ipamc lock {context.lock.cluster} --release {line.block}"
-            fix = f"undo the change of pools; then settle the move, or cancel it: {cancel}"
+            fix = f"undo the change of pools and settle the move; or cancel the move: {cancel}"
             yield error("IPC0433", line_at(context.lock, line), message, help=fix)
 
 
@@ -99,11 +101,11 @@ def no_pending_line(lock: Lock, nodes: Sequence[NodeState], consent: Consent) ->
     for name in sorted(consent.settle - had):
         of_pool = [node for node in waiting if name in {f"pool/{line.pool}" for line in waiting[node]}]
         meant = nearest_name(name, waiting) or min(of_pool or waiting, default="")
-        fix = f"no {terms(lock).unit} has one; ipamc show {lock.cluster} --show-blocks lists who holds what"
+        fix = f"no {terms(lock).unit} has one; ipamc show {lock.cluster} --show-blocks lists the holders"
         held = (line for line in lock.lines if line.node == name and line.state is State.HELD)
         if holds := names(str(line.block) for line in held):
             move = f"to move it: {command} --renumber {name}"
-            fix = f"{name} holds {holds}, and is done if it has moved there; {move}"
+            fix = f"{name} holds {holds}; if it has moved there, nothing is left to settle; {move}"
         elif meant:
             fix = f"name each {terms(lock).unit} that is drained: {command} --settle {meant}"
         yield error("IPC0428", Span(lock.path), f"{name} has no pending line to settle", help=fix)
@@ -116,9 +118,9 @@ def no_held_line(lock: Lock, nodes: Iterable[NodeState], consent: Consent) -> It
     pools = names(f"pool/{line.pool}" for line in known if line.pool) or "pool/NAME"
     for scope in consent.renumber:
         if not any(map(scope.matches, held)):
-            message = f"{scope.text} matches no held line of a {terms(lock).unit} {terms(lock).listed}"
+            message = f"{scope.text} matches no block held by a {terms(lock).unit} {terms(lock).listed}"
             meant = did_you_mean(scope, known, pools=True)
-            show = f"ipamc show {lock.cluster} --show-blocks lists who holds what"
+            show = f"ipamc show {lock.cluster} --show-blocks lists the holders"
             name = f"name a {terms(lock).unit}, a CIDR, {pools} or a selector (\"rack == 'a'\")"
             fix = f"{meant}{name}; {show}"
             yield error("IPC0427", Span(lock.path), message, help=fix)
@@ -127,13 +129,13 @@ def no_held_line(lock: Lock, nodes: Iterable[NodeState], consent: Consent) -> It
 def pinned_already(lock: Lock, want: Want, line: Line) -> Diagnostic:
     """IPC0431: a node that holds its pin cannot be renumbered."""
     at = line_at(lock, line, otherwise=want.node.at)
-    message = f"{line.node} holds {line.block}, its pin"
-    return error("IPC0431", at, message, help="pin it elsewhere, or drop the pin")
+    message = f"{line.node} already holds its pin {line.block}"
+    return error("IPC0431", at, message, help="change or remove the pin")
 
 
 def nowhere_to_go(lock: Lock, line: Line, why: str, before: str = "") -> Diagnostic:
     """IPC0432: a block can be renumbered only where the node can have another."""
-    message = f"{line.block} of {line.node} has nothing to move to: {why}"
+    message = f"{line.block} of {line.node} cannot move to another block: {why}"
     command = f"ipamc lock {lock.cluster}"
     leave = f"drain {line.node}, take it out of the inventory, and run {command}"
     fix = f"{before}{leave}; then: {command} --release {line.block}"
@@ -168,5 +170,5 @@ def grow(node: NodeState, want: Want, context: Context) -> NodeState:
 
 def lock_changed(context: Context) -> Diagnostic:
     """IPC0617: the lock does not change between the decision of a resize and the write."""
-    message = "the lock changed while the use of its blocks was looked at"
+    message = "the lock changed during the resize"
     return error("IPC0617", Span(context.lock.path), message, help="run ipamc resize again")

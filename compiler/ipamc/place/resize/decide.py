@@ -186,7 +186,7 @@ class _NodeUse(msgspec.Struct, frozen=True, kw_only=True):
     def _grown(self, row: Sized, pool: Pool, usage: Usage, lines: Sequence[Line]) -> Sized:
         """Give a node more: first the remaining addresses of its blocks, then further blocks."""
         if usage.high == 0:
-            return _with(row, Verdict.STUCK, "high is 0: no number of addresses is enough")
+            return _with(row, Verdict.STUCK, "high is 0, which no number of addresses satisfies")
         missing = -(-row.used * 100 // usage.high) - row.usable
         room = MOST_CRD_ADDRESSES - self.entries if self.cluster.mode is Mode.CRD else missing
         asked, missing = missing, min(missing, room)
@@ -211,10 +211,10 @@ class _NodeUse(msgspec.Struct, frozen=True, kw_only=True):
         offers = self.want.offers if self.want else ()
         offer = next((offer for offer in offers if offer.pool is pool), None)
         if offer is None or pool.disabled:
-            return None, "its pool is disabled" if pool.disabled else "its pool does not select it any more"
+            return None, "its pool is disabled" if pool.disabled else "its pool no longer selects it"
         prefix = offer.sizes[row.family]
         if self.cluster.own_pools and {block.prefix for block in row.blocks} != {prefix}:
-            return None, f"its pool gives blocks of /{prefix} now, and maskSize cannot change"
+            return None, f"its pool now gives blocks of /{prefix}, and maskSize cannot change"
         block = Block(row.family, 0, prefix)
         each = usable_in(self.cluster, block, pool.name)
         wanted = -(-missing // each) if each else 0
@@ -242,10 +242,10 @@ class _NodeUse(msgspec.Struct, frozen=True, kw_only=True):
         if not idle or len(lines) <= least:
             return row
         if not self.tells:
-            return _with(row, Verdict.KEPT, "the dump does not have what its CiliumNode uses")
+            return _with(row, Verdict.KEPT, "the dump lacks the usage of its CiliumNode")
         if self.cluster.mode is not Mode.CRD and not shown(self.cluster.cilium, Capability.EDITED_RANGES):
-            operator = f"the operator of Cilium {text(self.cluster.cilium)}"
-            return _with(row, Verdict.KEPT, f"{operator} was not seen to let a CIDR leave its pool")
+            untested = f"removing a CIDR from a pool is untested with Cilium {text(self.cluster.cilium)}"
+            return _with(row, Verdict.KEPT, untested)
         usable = row.usable
         gone: list[Block] = []
         for line in idle:

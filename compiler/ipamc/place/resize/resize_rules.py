@@ -46,8 +46,7 @@ def checked_decisions(plan: Plan, dump: Dump, today: str) -> tuple[ResizeDecisio
 def no_use(dump: Dump) -> Iterator[Diagnostic]:
     """IPC0610: a dump tells which addresses are in use."""
     if not sources(dump):
-        has = "it has no CiliumEndpoints and no Pods"
-        message = f"nothing in the dump tells which addresses are in use: {has}"
+        message = "the dump does not show which addresses are in use: it has no CiliumEndpoints and no Pods"
         yield error("IPC0610", dump.at, message, help=f"run {DUMP}")
 
 
@@ -63,10 +62,10 @@ def of_another_cluster(plan: Plan, dump: Dump) -> Iterator[Diagnostic]:
     others = [node for node in known if (uid := dump.nodes_by_name[node.name].uid) and uid != node.uid]
     if len(others) > max(FEW_NODES, len(known) // 2):
         first = others[0]
-        uids = f"have another uid than in the inventory: {names(node.name for node in others)}"
+        uids = f"have another uid in the inventory: {names(node.name for node in others)}"
         message = f"{len(others):,} of {count(len(known), 'node')} {uids}"
         also = [Related(first.at, f"{first.name} is {first.uid} here")]
-        fix = "use a dump of this cluster; if it was built anew, export its inventory first"
+        fix = "use a dump of this cluster; if the cluster was rebuilt, export its inventory first"
         yield error("IPC0611", dump.nodes_by_name[first.name].at, message, also=also, help=fix)
 
 
@@ -90,9 +89,9 @@ def unknown_blocks(plan: Plan, dump: Dump) -> Iterator[Diagnostic]:
         held = plan.held[seen.name][0]
         text = str(block).removesuffix(f"/{BITS[block.family]}")
         those = several([node.name for node, _ in strange], "node")
-        message = f"CiliumNode {seen.name} has {text}, which the lock does not have for it; {those}"
+        message = f"CiliumNode {seen.name} has {text}, which its lines in the lock do not contain; {those}"
         also = [Related(line_at(plan.lock, held), f"{seen.name} holds {held.block} here")]
-        fix = "use a dump of this cluster; if this is one, update the inventory with it, and compile"
+        fix = "use a dump of this cluster; if this is one, refresh the inventory from it and compile"
         yield error("IPC0612", seen.at, message, also=also, help=fix)
 
 
@@ -124,7 +123,7 @@ def stuck(plan: Plan, rows: Iterable[Sized]) -> Iterator[Diagnostic]:
             size = f"blockSizes: [{{nodeSelector: …, ipv{family}: {first.prefix}}}]"
             help_ = f"{size}, then ipamc lock {plan.cluster.name} --renumber {first.node}"
         at = pool.usage.at if pool.usage else pool.at / "metadata" / "name"
-        what = f'of pool "{name}" over {high} % of the IPv{family} addresses, and {why}'
+        what = f'of pool "{name}" with over {high} % of the IPv{family} addresses in use, but {why}'
         message = several([f"{row.node} ({row.used:,} of {row.usable:,})" for row in mine], "node", what)
         yield warning("IPC0614", at, message, help=help_)
 
@@ -139,5 +138,5 @@ def too_old(dump: Dump, today: str) -> Iterator[Diagnostic]:
         return  # the dump has no time
     days = (datetime.date.fromisoformat(today) - made).days
     if days > OLDEST_DUMP_FOR_RESIZE:
-        message = f"the dump is {days:,} days old: its latest time is {dump.newest}"
+        message = f"the dump is {days:,} days old: its newest timestamp is {dump.newest}"
         yield error("IPC0613", dump.at, message, help=f"run {DUMP} again")

@@ -85,8 +85,8 @@ def _root(path: str, data: bytes) -> tuple[Place, Any]:
     found = [each for each in yaml_documents(path, decode(path, data)) if each.value is not None]
     at, value = (found[0].at, found[0].value) if len(found) == 1 else (Place(path), None)
     if not isinstance(value, dict) or isinstance(value.get("kind"), str):
-        fix = "name a file as helm takes it with -f, or what helm get values cilium -n kube-system prints"
-        raise Unreadable(wrong_shape(at, "the file is no mapping of values", fix))
+        fix = "name a file for helm -f, or the output of helm get values cilium -n kube-system"
+        raise Unreadable(wrong_shape(at, "the file is not a mapping of values", fix))
     return (at / "cilium", value["cilium"]) if isinstance(value.get("cilium"), dict) else (at, value)
 
 
@@ -109,7 +109,7 @@ def _config(at: Place, root: Any, log: Log) -> tuple[dict[str, str], dict[str, P
             text = " ".join(map(str, value)) if isinstance(value, list) else texts_of({"": value})[""]
             found[key], places[key] = text, place
         elif any(each.startswith(path) or (path.startswith(each) and _KEYS[each]) for each in _KEYS):
-            wrong.append(wrong_shape(place, "the value has not the type that Cilium's chart has there"))
+            wrong.append(wrong_shape(place, "the value does not have the type that Cilium's chart expects"))
     log.add(wrong)
     if member(root, "eni", "enabled") is True:
         found["ipam"] = "eni"

@@ -240,7 +240,7 @@ def _is_list(path: str, kind: str, members: object, line: int, depth: int) -> bo
     # Inside of a list it may be of a kind that is no list, but has a name that ends in List.
     listed = kind.endswith("List") and (depth == 0 or isinstance(members, list))
     if listed and depth > DEEPEST_LISTS:
-        problem = f"lists in one another, more than {DEEPEST_LISTS} deep"
+        problem = f"lists are nested more than {DEEPEST_LISTS} levels deep"
         raise Unreadable(rules.unreadable_dump(Span(path, line, 1, 1) if line else Span(path), problem))
     return listed
 
@@ -260,13 +260,13 @@ def _of_yaml(path: str, text: str) -> Iterator[DumpItem]:
             yield DumpItem(version, kind, of.line, value)
             return
         if not isinstance(members, list):
-            raise Unreadable(rules.wrong_object(Span(path), "the list", "items is no list"))
+            raise Unreadable(rules.wrong_object(Span(path), "the list", "items is not a list"))
         if any(member(value, "metadata", key) for key in ("continue", "remainingItemCount")):
             raise Unreadable(rules.continued(Span(path)))
         typed = "" if kind == "List" else kind.removesuffix("List")
         for index, each in enumerate(members):
             if not isinstance(each, dict):
-                raise Unreadable(rules.wrong_object(Span(path), f"item {index}", "it is no object"))
+                raise Unreadable(rules.wrong_object(Span(path), f"item {index}", "it is not an object"))
             line = of.line if depth else lines[index] if len(lines) == len(members) else 0
             yield from objects(each, DumpItem(version, typed, line, None), depth + 1)
 
@@ -274,7 +274,7 @@ def _of_yaml(path: str, text: str) -> Iterator[DumpItem]:
         if document.value is None:
             continue
         if not isinstance(document.value, dict):
-            raise Unreadable(rules.unreadable_dump(Span(path), "neither JSON nor YAML of kubectl"))
+            raise Unreadable(rules.unreadable_dump(Span(path), "neither JSON nor YAML from kubectl"))
         yield from objects(document.value, DumpItem("", "", 0, None), 0)
 
 

@@ -48,8 +48,8 @@ def words_of(workload: Any, called: str = OPERATOR) -> tuple[str, ...]:
 CONTROLLER = "kube-controller-manager"
 ALLOCATE = "allocate-node-cidrs"
 _HYBRID = (
-    f"routing-mode: {HYBRID}, which ipamc does not know (cilium/cilium#45001): routingMode is not written, "
-    "so its rules are not checked"
+    f"routing-mode: {HYBRID}, which ipamc does not support (cilium/cilium#45001): it does not write "
+    "routingMode, nor check its rules"
 )
 
 _MINOR = re.compile(r":v?(\d{1,3})\.(\d{1,3})(?=[.@-]|$)").search
@@ -207,7 +207,7 @@ class Offering(Struct, frozen=True, kw_only=True):
     """A text that only versions of its kubelets contain."""
     sets_pod_cidrs: bool = True
     """Its control plane sets the podCIDRs of Nodes."""
-    way: str = f"{_INSTALL} where the offering lets you, else show and audit alone"
+    way: str = f"{_INSTALL} if the offering allows it; else use only show and audit"
     """How ipamc can be used there."""
 
 
@@ -218,8 +218,8 @@ OFFERINGS = (
         provider="gce://",
         labels=("cloud.google.com/gke-",),
         kubelet="-gke.",
-        way="show, which and audit work; another range is a node pool's: gcloud container node-pools create "
-        "--pod-ipv4-range. The Cilium of Dataplane V2 is Google's",
+        way="show, which and audit work; for another range, add a node pool: gcloud container node-pools "
+        "create --pod-ipv4-range; Google manages the Cilium of Dataplane V2",
     ),
     Offering(
         name="EKS",
@@ -227,13 +227,14 @@ OFFERINGS = (
         labels=("eks.amazonaws.com/", "alpha.eksctl.io/cluster-name"),
         kubelet="-eks-",
         sets_pod_cidrs=False,
-        way=f"instead of the AWS VPC CNI or ipam: eni {_INSTALL}, {_TUNNEL}",
+        way=f"{_INSTALL} instead of the AWS VPC CNI or ipam: eni, {_TUNNEL}",
     ),
     Offering(
         name="AKS",
         provider="azure://",
         labels=("kubernetes.azure.com/cluster", "kubernetes.azure.com/agentpool"),
-        way=f"with az aks create --network-plugin none {_INSTALL}; the Cilium of Azure CNI is Microsoft's",
+        way=f"create it with az aks create --network-plugin none and {_INSTALL}; Microsoft manages the "
+        "Cilium of Azure CNI",
     ),
     Offering(name="DOKS", provider="digitalocean://", labels=("doks.digitalocean.com/",)),
     Offering(name="OKE", provider="oci", labels=("oke.oraclecloud.com/",)),

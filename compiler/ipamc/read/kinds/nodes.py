@@ -83,7 +83,7 @@ def read_inventory(raw: RawInventory, at: Place, reading: Reading) -> Iterator[N
             yield from every
             continue
         if entry.maximum is not UNSET:
-            problem, fix = "maximum goes with names, and this entry has none", "remove it, or write names"
+            problem, fix = "maximum needs names, which this entry lacks", "remove it, or add names"
             reading.found.append(rules.names_syntax(here / "maximum", problem, fix))
         if not sound:
             reading.name(entry.name, "node", here, "name")

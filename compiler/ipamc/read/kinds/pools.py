@@ -270,9 +270,7 @@ def read_calico_pool(raw: RawCalicoPool, at: Place, reading: Reading) -> Iterato
     ours = native_fields(spec, "ipv4", "ipv6")
     if not workload:
         if ours:
-            reading.found.append(
-                rules.native_fields(here, Dialect.CALICO, list(ours), "remove what it does not have")
-            )
+            reading.found.append(rules.native_fields(here, Dialect.CALICO, list(ours), "remove these fields"))
         yield Range(block, here / "cidr")
         return
     selector_at = here / "nodeSelector"
@@ -306,7 +304,7 @@ def _calico_selector(text: str, at: Place, reading: Reading) -> Selector:
     limit = LONGEST_CALICO_SELECTOR
     if len(text) > limit:
         why = f"a selector of {len(text):,} characters is longer than Calico's limit of {limit:,}"
-        too_long = SelectorError(why, offset=limit, help="use a label that a shorter selector can test")
+        too_long = SelectorError(why, offset=limit, help="select by a label that a shorter selector can test")
         reading.bad_selector(too_long, at)
     return reading.calico(text, at)
 

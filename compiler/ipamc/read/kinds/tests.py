@@ -100,8 +100,8 @@ def read_tests(raw: RawTests, at: Place, reading: Reading) -> Iterator[assertion
         given_kinds = (name for name in test.any_of if getattr(test, name) is not UNSET)
         present = ["nothingIn" if name == "nothing_in" else name for name in given_kinds]
         if len(present) > 1:
-            problem = f"a test has {' and '.join(present)}, and makes one assertion"
-            reading.found.append(rules.wrong_shape(here / present[1], problem, "write an entry for each"))
+            problem = f"a test makes one assertion, but has {' and '.join(present)}"
+            reading.found.append(rules.wrong_shape(here / present[1], problem, "write one test for each"))
             continue
         asserts = _asserted(test, here, reading)
         if asserts is not None:
@@ -149,7 +149,7 @@ def _room(raw: _Room, at: Place, reading: Reading) -> assertion.Room | None:
     if not (raw.node_selector is UNSET and raw.each is UNSET):
         present.append("each" if raw.node_selector is UNSET else "nodeSelector")
     if len(present) > 1:
-        problem = f"room has {' and '.join(present)}: the nodes are of one of them"
+        problem = f"room has {' and '.join(present)}, but takes only one of them"
         reading.found.append(rules.wrong_shape(at / present[1], problem, f"keep {listing(present)}"))
         return None
     each = _label(raw.each, at / "each", reading)
@@ -166,8 +166,8 @@ def _room(raw: _Room, at: Place, reading: Reading) -> assertion.Room | None:
 
 def _apart(raw: _Apart, at: Place, reading: Reading) -> assertion.Apart | None:
     if (raw.node_selectors is UNSET) == (raw.each is UNSET):
-        has = "no nodeSelectors and no each" if raw.each is UNSET else "nodeSelectors and each"
-        fix = "name two groups of nodes or more by nodeSelectors, or one label by each"
+        has = "neither nodeSelectors nor each" if raw.each is UNSET else "both nodeSelectors and each"
+        fix = "write nodeSelectors for two or more groups of nodes, or each for one label"
         reading.found.append(rules.wrong_shape(at / "each", f"apart has {has}", fix))
         return None
     selectors: tuple[Selector, ...] = ()

@@ -161,14 +161,14 @@ def _refusal(path: str, data: bytes, problem: Exception) -> Diagnostic:
     except json.JSONDecodeError as known:
         if known.pos >= len(text.rstrip()) or known.msg.startswith("Unterminated string"):
             at = lines.span(end := len(text.rstrip()), end)
-            way_out = f"write it again, whole: {kubectl(path)}"
+            way_out = f"write the whole file again: {kubectl(path)}"
             return rules.json_syntax(at, "the file ends inside a value: it was cut off", way_out)
         at = lines.span(known.pos, known.pos + 1)
         if word := re.match("True|False|None", text[known.pos :]):
             value = {"True": "true", "False": "false", "None": "null"}[word[0]]
             return rules.json_syntax(at, f"{word[0]} is not a JSON value", f"write {value}")
         comma = text[: known.pos].rstrip(_BLANKS).endswith(",") and text[known.pos] in "]}"
-        missing = "write the comma, colon or bracket that is missing before it, or remove it"
+        missing = "add the missing comma, colon or bracket before it, or remove it"
         way_out = "remove the comma before it" if comma else missing
         return rules.json_syntax(at, known.msg[0].lower() + known.msg[1:], way_out)
     except _Constant as known:

@@ -28,7 +28,7 @@ _STEP = 1 << 16
 _EMPTY = re.compile(rb"\s*+(?:\xef\xbb\xbf)?+\s*+")
 _PLAIN_ASCII = bytes([9, 10, 13, *range(32, 127)])
 _IN_JSON = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_HIDDEN = {"\r": "a carriage return alone", "\x85": "U+0085", "\u2028": "U+2028", "\u2029": "U+2029"}
+_HIDDEN = {"\r": "a lone carriage return", "\x85": "U+0085", "\u2028": "U+2028", "\u2029": "U+2029"}
 """Line breaks that diffs and editors do not show: in YAML they end a comment, and a setting may follow."""
 _IN_YAML = re.compile(f"{_IN_JSON.pattern}|[\x85\u2028\u2029]|\r(?!\n)")
 _BREAK = re.compile(r"\r\n|\n|\r")
@@ -131,7 +131,7 @@ def decode(path: str, data: bytes) -> str:
             return text
         at = Lines(path, text).span(bad.start(), bad.end())
         what = _HIDDEN.get(bad.group(), "")
-        seen = f"{what} ends a line here, which editors and diffs do not show" if what else ""
+        seen = f"{what} ends a line here, but editors and diffs do not show it" if what else ""
         seen = seen or f"U+{ord(bad.group()):04X} is a control character"
         way_out = "remove it, or write it as an escape in double quotes"
     name = typed(path)
@@ -141,14 +141,14 @@ def decode(path: str, data: bytes) -> str:
         seen, way_out = "the file is compressed by gzip", f"unpack it: {rename}gunzip {typed(packed)}"
     elif data[257:262] == b"ustar":
         seen = "the file is a tar archive"
-        way_out = f"unpack it: tar xf {name}, and name the files that were in it"
+        way_out = f"unpack it: tar xf {name}, and name the files in it"
     elif data.startswith(b"\0GITCRYPT\0"):
         seen, way_out = "the file is encrypted by git-crypt", "run git-crypt unlock"
     elif data[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE} or (len(data) > 3 and not any(data[1:16:2])):
-        seen = "the file is UTF-16, as > of Windows PowerShell writes it"
+        seen = "the file is UTF-16, as > in Windows PowerShell writes it"
         way_out = (
             f"save it as UTF-8: iconv -f UTF-16 -t UTF-8 {name} > utf-8 && mv utf-8 {name}; "
-            f"in PowerShell write it with | Out-File -Encoding utf8 {name} in place of >"
+            f"in PowerShell, write it with | Out-File -Encoding utf8 {name} instead of >"
         )
     raise Unreadable(rules.not_text(at, seen, way_out))
 
@@ -175,10 +175,10 @@ class Other(NamedTuple):
         return self.way_out or f"{self.first or 'run '}{command}"
 
 
-_TABLE = "this is a table that kubectl prints for people"
-_ERROR = Other("this is an error of kubectl, in the place of its objects", first="mend it first, then run: ")
+_TABLE = "this is a table of kubectl, not its objects"
+_ERROR = Other("this is an error of kubectl, not its objects", first="fix the error, then run: ")
 _BESIDE = Other(
-    "this is a message of kubectl, beside its objects", first="write the objects alone, without 2>&1 or &>: "
+    "this file begins with a message of kubectl", first="write only the objects, without 2>&1 or &>: "
 )
 _DOCUMENTS = (b"apiVersion:", b"kind:", b"#", b"---", b"{")
 """None of the patterns of others begins so."""
@@ -187,11 +187,11 @@ _OTHERS = (
     (rb"[a-z0-9][a-z0-9.-]* +(Not)?Ready\S* +\S+ +\d+[smhdy]\S* +v1\.", Other(_TABLE)),
     (
         rb"[a-z]+(\.[a-z0-9.]+)?/[a-z0-9][a-z0-9.-]*\s*(\n|$)",
-        Other("these are names alone, as kubectl -o name prints them"),
+        Other("these are only names, as kubectl -o name prints them"),
     ),
     (
         rb"Name: +\S+[^\n]*\n(Namespace|Roles|Labels|Annotations): ",
-        Other("this is what kubectl describe prints for people"),
+        Other("this is the output of kubectl describe, not objects"),
     ),
     (
         (
@@ -203,16 +203,14 @@ _OTHERS = (
     (rb"[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ [^\n]*\n\s*\S", _BESIDE),
     (rb"Warning: [^\n]*\n\s*\S", _BESIDE),
     (rb"[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ |Warning: ", _ERROR),
-    (rb"(?i)<(!DOCTYPE html|html)\b", Other("this is a web page, and no answer of the apiserver")),
+    (rb"(?i)<(!DOCTYPE html|html)\b", Other("this is a web page, not an answer of the apiserver")),
     (
         rb"```",
-        Other(
-            "this is a fence of Markdown around a document", way_out="delete the lines that begin with ```"
-        ),
+        Other("the document is inside a Markdown fence", way_out="delete the lines that begin with ```"),
     ),
     (
         rb"version https://git-lfs\.github\.com/spec/",
-        Other("this is a pointer of Git LFS: the file itself was not fetched", way_out="run git lfs pull"),
+        Other("this is a Git LFS pointer: the file itself was not fetched", way_out="run git lfs pull"),
     ),
 )
 
@@ -233,7 +231,7 @@ def other_text(path: str, data: bytes) -> Diagnostic | None:
         return rule(first_line(path, data), other.problem, way_out=other.help(kubectl(path)))
     if is_json and _YAML(data[:TEXT_HEAD].removeprefix(BOM)):
         way_out = f"mv {typed(path)} {typed(path.removesuffix('.json') + '.yaml')}"
-        problem = "this is YAML, in a file whose name ends in .json"
+        problem = "this is YAML, but the file name ends in .json"
         return rule(first_line(path, data), problem, way_out=way_out)
     return conflict_marker(path, data) if any(mark in data for mark in _MARKS) else None
 
@@ -246,8 +244,8 @@ def conflict_marker(path: str, data: bytes) -> Diagnostic | None:
     rule = rules.json_syntax if path.endswith(".json") else rules.yaml_syntax
     at = _line(path, data, found.start())
     way_out = (
-        "keep one side, or both where they add to each other, and delete the lines with <<<<<<<, ======= and "
-        f">>>>>>>; then run: git add {typed(path)}"
+        "keep one side, or both, and delete the lines with <<<<<<<, ======= and >>>>>>>; "
+        f"then run: git add {typed(path)}"
     )
     return rule(at, f"line {at.line} is a conflict marker of git", way_out=way_out)
 
@@ -273,4 +271,4 @@ def cut_off(at: Place, items: int) -> Diagnostic:
     """Return the finding for a List without a kind after its items, where kubectl prints it."""
     number = f"after item {items:,}" if items else "before the first item"
     problem = f"the file ends inside items, {number}: it was cut off"
-    return rules.yaml_syntax(at, problem, way_out=f"write it again, whole: {kubectl(at.path)}")
+    return rules.yaml_syntax(at, problem, way_out=f"write the whole file again: {kubectl(at.path)}")

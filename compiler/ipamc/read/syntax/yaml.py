@@ -54,7 +54,7 @@ _WAYS_OUT = (  # libyaml has one type for all its errors, so its message selects
     ("did not find expected '-'", "check the indentation of this line and of the lines above it"),
     ("could not find expected ':'", "add the colon, or check the indentation"),
     ("unexpected end of stream", "close the quote"),
-    ("did not find expected <document start>", "write --- on a line of its own before each further document"),
+    ("did not find expected <document start>", "write --- on its own line before each further document"),
     ("did not find expected node content", "write the value, or close the bracket"),
 )
 
@@ -63,7 +63,7 @@ _NESTED_QUOTES = re.compile(r"""\s*([\w.-]{1,63}):\s+"([^'"]*"[^'"]*"[^'"]*)"\s*
 """A text in double quotes that contains double quotes, such as a selector."""
 _DASH = re.compile(r"\s*-([{\w][^\s,:]{0,40}:?)")
 """A list entry whose dash has no blank after it."""
-_NO_TABS = "write spaces in its place: YAML allows no tab there"
+_NO_TABS = "write spaces instead: YAML does not allow a tab there"
 _TABS = re.compile(r"^ *\t(?=[ \t]*[^\s#])", re.MULTILINE)
 
 
@@ -93,13 +93,13 @@ def syntax_error(path: str, text: str, problem: yaml.YAMLError) -> Diagnostic:
         context = problem.context or "in the value that begins here"
         also = (Related(lines.span(mark.index, mark.index), context),)
     if index >= end:  # a quote or a bracket is open, or the file was cut off
-        way_out = f"{way_out or 'write the rest'}; if the file was cut off, write it again, whole"
+        way_out = f"{way_out or 'write the rest'}; if the file was cut off, write the whole file again"
         return rules.yaml_syntax(lines.span(end, end), "the file ends inside a value", also, way_out)
     at = lines.span(index, index + 1)
     if nested := _NESTED_QUOTES.match(at.source):
         also, way_out = (), f"write single quotes around it: {nested[1]}: '{nested[2]}'"
     elif dash := _DASH.match(at.source):
-        also, way_out = (), f"write a blank after the dash: - {dash[1]}"
+        also, way_out = (), f"write a space after the dash: - {dash[1]}"
     elif (tab := _tab_above(text, index)) >= 0:
         return rules.yaml_syntax(lines.span(tab, tab + 1), "a tab in the indentation", way_out=_NO_TABS)
     return rules.yaml_syntax(at, message, also, way_out)
@@ -122,7 +122,7 @@ def yaml_documents(path: str, text: str) -> Iterator[Document]:
     measure(len(text), builder.position)
     if text.count("%TAG") > MOST_TAG_LINES:
         first = text.index("%TAG")
-        problem = f"the file has {text.count('%TAG'):,} times %TAG, more than {MOST_TAG_LINES:,}"
+        problem = f"the file has {text.count('%TAG'):,} %TAG lines, more than {MOST_TAG_LINES:,}"
         raise Unreadable(rules.too_much(builder.lines.span(first, first + 4), problem, "remove the tags"))
     try:
         for event in builder.starts():
@@ -250,7 +250,7 @@ class _Builder:
     def note(self, event: Any, odd: Odd) -> None:
         self.odd.append(odd)
         if len(self.odd) > MOST_ODD_SCALARS:
-            problem = f"more than {MOST_ODD_SCALARS:,} scalars that readers take differently"
+            problem = f"more than {MOST_ODD_SCALARS:,} scalars that YAML readers interpret differently"
             self.stop(event, problem, "put them in quotes")
 
     def key(self, event: Any, keys: Keys) -> str:
@@ -258,8 +258,7 @@ class _Builder:
         if type(event) is AliasEvent and isinstance(value := self.alias(event), str):
             return value
         if type(event) is not ScalarEvent:
-            way_out = "write a plain key; a template such as {{ … }} is rendered by nobody here: "
-            way_out += "write what it stands for"
+            way_out = "write a plain key, and the value of a template such as {{ … }}"
             finding = rules.wrong_shape(self.span(event), "the key is not text", way_out)
             raise Unreadable(*self.broken, finding)
         text: str = event.value
@@ -290,8 +289,8 @@ class _Builder:
     def refuse_tag(self, event: Any) -> None:
         tag, way_out = event.tag.replace(_CORE, "!!", 1)[:100], "remove the tag"
         if tag.startswith("!") and not tag.startswith("!!"):
-            way_out += "; a text that begins with ! is put in quotes, such as '!has(gpu)'"
-        problem = f"{tag} is a tag that readers take differently"
+            way_out += "; put a text that begins with ! in quotes, such as '!has(gpu)'"
+        problem = f"YAML readers interpret the tag {tag} differently"
         self.unsound(rules.not_plain_yaml(self.span(event), problem, way_out))
 
     def alias(self, event: Any) -> Any:
@@ -299,16 +298,16 @@ class _Builder:
         name = event.anchor[:100]
         if event.anchor not in self.anchors:
             problem = f"*{name} has no anchor &{name} before it"
-            way_out = "write the value out; an anchor holds in its own document alone"
+            way_out = "write the value out; an anchor is known only in its own document"
             raise Unreadable(*self.broken, rules.yaml_syntax(self.span(event), problem, way_out=way_out))
         anchored = self.anchors[event.anchor]
         if anchored is None:
-            self.stop(event, f"*{name} is inside the value that it stands for", "write the value out")
+            self.stop(event, f"*{name} is inside its own value", "write the value out")
         value, weight = anchored
         self.built += weight
         self.expanded += weight
         if self.expanded > MOST_ALIASED_VALUES:
-            problem = f"the aliases of this file stand for more than {MOST_ALIASED_VALUES:,} values"
+            problem = f"the aliases of this file expand to more than {MOST_ALIASED_VALUES:,} values"
             self.stop(event, problem, "write the values out")
         return value
 
