@@ -164,7 +164,7 @@ def same_identity(members: Sequence[ClusterPrefixes]) -> Iterator[Diagnostic]:
 
 
 def check_members(space: AddressSpace, members: Surveyed) -> Iterator[Diagnostic]:
-    """IPC0702: every cluster that may be of an address space can be read."""
+    """IPC0702: every cluster that may belong to an address space can be read."""
     for other in members:
         if isinstance(other, Unread) and other.space in {"", space.name}:
             may = f"cluster {other.cluster} may have the same addresses"
@@ -184,7 +184,7 @@ def check_together(members: Sequence[ClusterPrefixes]) -> Iterator[Diagnostic]:
 def check_renamed(
     space: AddressSpace, lock: Lock, members: Sequence[ClusterPrefixes], consent: Consent
 ) -> Iterator[Diagnostic]:
-    """IPC0710: a pool gets no other range while its nodes have blocks of one that is given back."""
+    """IPC0710: a pool gets no other range while its nodes hold blocks of one that is given back."""
     renamed, asking = dict(consent.rename), {node.name: node for node in space.nodes}
     have = {line.node for line in lock.lines} | {*renamed.values()}
     former = [line for line in lock.lines if line.in_use and line.node not in asking | renamed]
@@ -262,7 +262,7 @@ def taken_while_leaving(
     members: Iterable[ClusterPrefixes],  # the others of the space that it leaves
     then: Iterable[ClusterPrefixes],  # those of the base
 ) -> Iterator[Diagnostic]:
-    """IPC0703: a cluster that leaves an address space gets no addresses of a member in that change."""
+    """IPC0703: leaving an address space and taking a member's addresses need two changes."""
     had = outermost(prefix.block for prefix in was.prefixes)
     theirs = {found.cluster: [prefix.block for prefix in found.prefixes] for found in then}
     for member in members:

@@ -30,7 +30,7 @@ def check_bgp(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def bgp_objects_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0585: objects of the BGP control plane are those of the Cilium that runs, and it is in use."""
+    """IPC0585: the cluster's Cilium has these BGP objects, and its BGP control plane is on."""
     runs, ours = text(cluster.cilium), cluster.field("spec", "bgpAdvertisements")
     rendered = [each for each in cluster.advertisements if each.rendered]
     of_peers = (*cluster.peer_configs, *cluster.peer_clusters, *cluster.node_overrides)
@@ -68,7 +68,7 @@ def _places(objects: Iterable[bgp.BgpObject]) -> list[Related]:
 
 
 def nothing_advertised(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0586: what an advertisement announces is there."""
+    """IPC0586: an advertisement announces something."""
     for each in cluster.advertisements:
         for advert in each.adverts:
             of_pools = advert.type == bgp.POD_IP_POOL

@@ -26,7 +26,7 @@ LOW = 10
 
 
 def nearly_full(cluster: Scheme, lock: Lock) -> Iterator[Diagnostic]:
-    """IPC0215: a pool has less than 10 % of its addresses free, or in blocks whose quarantine is over."""
+    """IPC0215: a pool has less than 10 % of its addresses free."""
     for pool_use in utilisation(cluster, lock):
         use, pool, part = pool_use.use, pool_use.pool, pool_use.family
         if not pool.disabled and not pool.unlisted and use.available * 100 < use.total * LOW:
@@ -74,7 +74,7 @@ def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
 
 
 def too_many_routes(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0558: a table of the cloud has a route for each block of a node, up to `cloudRoutes`."""
+    """IPC0558: the cloud's route table has room for a route to each block, up to `cloudRoutes`."""
     cluster, most = plan.cluster, plan.cluster.cloud_routes
     planned = {node.name for node in cluster.nodes if node.planned} if most else set()
     nodes = sorted(plan.held if most else (), key=lambda name: (name in planned, name))

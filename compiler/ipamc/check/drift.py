@@ -281,7 +281,7 @@ def _by_hand(cluster: Scheme) -> list[Node]:
 
 
 def node_not_exported(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0556: beside nodes that were exported, one that somebody wrote is `planned`."""
+    """IPC0556: beside exported nodes, a node that was written by hand is `planned`."""
     cluster = plan.cluster
     own = [node for node in _by_hand(cluster) if not node.planned]
     if own and any(node.uid for node in cluster.nodes) and not any(node_without_uid(plan)):
@@ -292,7 +292,7 @@ def node_not_exported(plan: Plan) -> Iterator[Diagnostic]:
 
 
 def unread_pod_cidrs(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0557: `podCIDRs` that somebody wrote for a node are read."""
+    """IPC0557: `podCIDRs` that were written by hand are read."""
     cluster = plan.cluster
     own = [] if pod_cidrs_count(cluster) else [node for node in _by_hand(cluster) if node.pod_cidrs]
     if own:

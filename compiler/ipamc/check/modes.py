@@ -51,7 +51,7 @@ def unknown_version(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def assumed_version(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0507: an unknown Cilium version is treated as a known one where `assume` says so."""
+    """IPC0507: an unknown Cilium version is treated as a known one if `assume` says so."""
     if cluster.written:
         message = f"Cilium {text(cluster.written)} is not known, and taken for {text(cluster.cilium)}"
         fix = "read its upgrade notes, and look at operator-status of the CiliumNodes after the first apply"
@@ -151,7 +151,7 @@ def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def not_rendered_yet(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0568: before Cilium 1.18, planned nodes get their blocks when they have joined."""
+    """IPC0568: before Cilium 1.18, planned nodes get their blocks after they join."""
     if cluster.mode not in {Mode.CLUSTER_POOL, Mode.CRD} or cluster.operator_adopts:
         return
     planned = [node for node in cluster.nodes if waits_for_agent(cluster, node)]

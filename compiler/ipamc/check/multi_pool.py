@@ -257,7 +257,7 @@ def field_too_early(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
 
 
 def selects_no_pod(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
-    """IPC0563: what a pool says of pods can be rendered."""
+    """IPC0563: the fields of a pool that concern pods can be rendered."""
     for name in _written(pool):
         selector = pool.by_pods.get(name)
         if pool.name in cluster.auto_create and name not in FLAG_FIELDS:

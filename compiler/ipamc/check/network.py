@@ -18,7 +18,7 @@ _MASQUERADE = ("spec", "cilium", "masquerade")
 
 
 def masquerading_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0581: what `masquerade` asks for is in that Cilium, and in that mode."""
+    """IPC0581: the cluster's Cilium and mode support the fields of `masquerade`."""
     asked = cluster.masquerade
     if asked is None:
         return
@@ -72,7 +72,7 @@ def unknown_members(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def not_one_cidr(cluster: Cluster, blocks: Sequence[Block]) -> Iterator[Diagnostic]:
-    """IPC0583: with `ipMasqAgent: false`, one CIDR of a family has all that is not masqueraded."""
+    """IPC0583: with `ipMasqAgent: false`, one CIDR of a family covers all that is not masqueraded."""
     native = native_routing(cluster, blocks)
     for family in cluster.families:
         some = list(aggregated(block for block in blocks if block.family == family))
@@ -93,7 +93,7 @@ def not_one_cidr(cluster: Cluster, blocks: Sequence[Block]) -> Iterator[Diagnost
 
 
 def mount_by_hand(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0584: where Helm does not do it, the agents' pods mount the ConfigMap of the ip-masq-agent."""
+    """IPC0584: without Helm, the agents' pods mount the ConfigMap of the ip-masq-agent."""
     if cluster.managed_by != "helm":
         file = "key config, as /etc/config/ip-masq-agent"
         message = f"the DaemonSet cilium must mount ConfigMap ip-masq-agent, {file}"

@@ -41,7 +41,7 @@ def check_ranges(pools: Sequence[Pool]) -> Iterator[Diagnostic]:
 
 
 def not_given(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0704: a pool has the ranges that it asks of an address space."""
+    """IPC0704: a pool has the ranges that it requests from an address space."""
     for pool in cluster.networks:
         for family, part in pool.families.items():
             if (ask := part.ask) and len(part.ranges) < ask.ranges:
@@ -73,7 +73,7 @@ def ranges_overlap(pools: Iterable[Pool]) -> Iterator[Diagnostic]:
 
 
 def over_excluded_world(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0208: no range shares an address with an excluded CIDR, unless `reserved` covers what they share."""
+    """IPC0208: no range shares an address with an excluded CIDR, unless it is reserved."""
     for pool in cluster.pools:
         reserved = outermost(cidr.block for cidr in pool.reserved)
         for cidr in pool.ranges:
@@ -352,7 +352,7 @@ def usage_apart(pool: Pool, usage: Usage) -> Iterator[Diagnostic]:
 
 
 def usage_of_mode(cluster: Cluster, pool: Pool, usage: Usage) -> Iterator[Diagnostic]:
-    """IPC0603: `usage` has the fields that the mode can follow."""
+    """IPC0603: `usage` has only fields that the mode supports."""
     grows = cluster.mode is Mode.CRD or cluster.own_pools
     fields = {
         "minBlocks": not grows and usage.least != 1,

@@ -297,7 +297,7 @@ def _filled(old: Sequence[Block], new: Iterable[Block]) -> Iterator[Block]:
 
 
 def taken_from_the_operator(cluster: Cluster, before: Assumed) -> Iterator[Diagnostic]:
-    """IPC0518: where a range of the operator's moves to another pool, the nodes with its blocks are known."""
+    """IPC0518: where a range of the operator moves to another pool, the nodes with its blocks are known."""
     known = {node.name for node in cluster.nodes}
     strange: dict[Block, list[str]] = {}
     for seen in cluster.cilium_nodes:
@@ -326,7 +326,7 @@ def taken_from_the_operator(cluster: Cluster, before: Assumed) -> Iterator[Diagn
 
 
 def still_given_out(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:
-    """IPC0519: no new block lies in a range of which the operator still gives out blocks."""
+    """IPC0519: no new block lies in a range of which the operator still hands out blocks."""
     unlisted = {pool.name for pool in plan.cluster.pools if pool.unlisted}
     found = [
         line

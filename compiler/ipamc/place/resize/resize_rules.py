@@ -44,7 +44,7 @@ def checked_decisions(plan: Plan, dump: Dump, today: str) -> tuple[ResizeDecisio
 
 
 def no_use(dump: Dump) -> Iterator[Diagnostic]:
-    """IPC0610: a dump tells which addresses are in use."""
+    """IPC0610: a dump shows which addresses are in use."""
     if not sources(dump):
         has = "it has no CiliumEndpoints and no Pods"
         message = f"nothing in the dump tells which addresses are in use: {has}"
