@@ -184,7 +184,7 @@ def node_lacks_block(
 def no_room_for(test: Assertion, has: str, why: str, also: Sequence[Related], way_out: str) -> Diagnostic:
     """IPC1003: there is room for as many nodes as a test says."""
     at, fix = test.at / "room" / "nodes", f"{way_out}; {OR_THE_TEST}"
-    return fails("IPC1003", test, at, f"room for only {has}; {why}", also, fix)
+    return fails("IPC1003", test, at, f"{has}; {why}", also, fix)
 
 
 class Shared(NamedTuple):
@@ -255,7 +255,7 @@ def something_there(
         renumber = f"ipamc lock {plan.scheme.name} --renumber {held}"
         way_out += f"; move the nodes in the same run: {renumber}"
     also = [*lines_shown(plan, [found.shown for found in wrong]), *ranges[:NAMES_SHOWN]]
-    there = f"{' and '.join(what)} where nothing may be"
+    there = f"{' and '.join(what)} in a CIDR that must stay free"
     return fails("IPC1005", test, at, there, also, f"{way_out}; {OR_THE_TEST}")
 
 
@@ -274,8 +274,8 @@ def no_cluster(test: Assertion) -> Diagnostic:
 def too_much(at: At, problem: str) -> Diagnostic:
     """IPC1008: the tests of a cluster can be made in bounded time."""
     fix = (
-        'use labels that many nodes share in selectors and each (rack == "r1"), merge tests of the same '
-        "nodes, and lower nodes of room, or name a pool there"
+        'in selectors and each, use labels that many nodes share (rack == "r1"); '
+        "merge tests of the same nodes; lower nodes of room, or name a pool"
     )
     return error("IPC1008", at, problem, help=fix)
 

@@ -97,7 +97,7 @@ class Rooms:
             if found.room < asserts.nodes:
                 also = [*_places(found.pools), kind.at]
                 way_out = self._way_out(found.pools, asserts.nodes - found.room)
-                has = f"{found.room:,} of {count(asserts.nodes, 'more node')}{kind.who}"
+                has = _room_for(found.room, asserts.nodes) + kind.who
                 findings.append(rules.no_room_for(test, has, found.why, also, way_out))
         return Judgement(len(kinds), "kind of node", "kinds of nodes", tuple(findings))
 
@@ -160,7 +160,7 @@ class Rooms:
             passed = "".join(f"; {passed.pool} {passed.why}" for passed in short.passed[:5])
             pools = cluster.pools_by_name
             stands_in = [pools[passed.pool] for passed in short.passed[:5] if not passed.barred]
-            why = f"then pool {short.offer.pool.name} is full{passed}"
+            why = f"{'then ' if room else ''}pool {short.offer.pool.name} is full{passed}"
             return _Found(room, why, (short.offer.pool, *stands_in))
         if newcomers.unserved:
             why = f"no pool gives them {ip(newcomers.unserved[0].families)}"
@@ -182,7 +182,8 @@ class Rooms:
         room = min(blocks, default=0) // pool.blocks_per_node
         if room >= asserts.nodes:
             return Judgement(1, "pool", "pools", ())
-        why, way_out = f"then pool {pool.name} is full", self._way_out((pool,), asserts.nodes - room)
+        why = f"{'then ' if room else ''}pool {pool.name} is full"
+        way_out = self._way_out((pool,), asserts.nodes - room)
         if pool.disabled:
             why, way_out = (
                 f"pool {pool.name} {why_only_pins(pool)}",
@@ -192,7 +193,7 @@ class Rooms:
                 way_out = "remove the test: only pods get addresses of the pool"
             if pool.follows:
                 way_out = "remove the test: the pool has a block for each address of its network"
-        has = f"{room:,} of {count(asserts.nodes, 'more node')}"
+        has = _room_for(room, asserts.nodes)
         finding = rules.no_room_for(test, has, why, _places((pool,)), way_out)
         return Judgement(1, "pool", "pools", (finding,))
 
@@ -218,6 +219,12 @@ class Rooms:
             for family, part in sorted(pool.families.items())
         ]
         return "; and ".join(ways)
+
+
+def _room_for(room: int, wanted: int) -> str:
+    """Return for how many of some future nodes there is room."""
+    nodes = count(wanted, "more node")
+    return f"room for only {room:,} of {nodes}" if room else f"no room for {nodes}"
 
 
 def _places(pools: Sequence[Pool]) -> list[Related]:

@@ -84,7 +84,9 @@ def nothing_advertised(cluster: Cluster) -> Iterator[Diagnostic]:
                 also, fix = [cluster.version_here], "remove it from the object"
             elif of_pools != (cluster.mode is Mode.MULTI_POOL) or cluster.mode is Mode.CRD:
                 other = bgp.POD_CIDR if of_pools else bgp.POD_IP_POOL
-                why = f"{advert.type} of {each.kind} {each.name} announces nothing in {cluster.mode} mode"
+                why = (
+                    f"type {advert.type} of {each.kind} {each.name} announces nothing in {cluster.mode} mode"
+                )
                 also, fix = [cluster.mode_here], "remove it" if cluster.mode is Mode.CRD else f"write {other}"
             elif not of_pools and advert.selector not in {None, EVERY}:
                 why = f"{each.kind} {each.name} has a selector, but PodCIDR announces all blocks of a node"

@@ -47,7 +47,7 @@ def multi_pool_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
 def needs(cluster: Cluster, what: str, capability: Capability) -> str:
     """Return the text that the cluster's Cilium lacks something, and the version that has it."""
     first, has = text(since(capability)), text(cluster.cilium)
-    return f"{what} needs Cilium {first} or newer, but the cluster has {has}"
+    return f"{what} needs Cilium {first} or newer, but the cluster has Cilium {has}"
 
 
 def multi_pool_tunnel(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -220,7 +220,7 @@ def namespace_selector(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
         problem = "a block serves pods of every namespace"
     elif not can(cluster.cilium, Capability.POD_SELECTORS):
         first = text(since(Capability.POD_SELECTORS))
-        problem = f"it needs Cilium {first} or newer, but the cluster has {text(cluster.cilium)}"
+        problem = f"it needs Cilium {first} or newer, but the cluster has Cilium {text(cluster.cilium)}"
     elif CALICO_NAME in selector.keys:
         problem = f"only Calico gives namespaces the label {CALICO_NAME}"
         help_ = "test kubernetes.io/metadata.name instead"
