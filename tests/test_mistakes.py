@@ -64,7 +64,7 @@ def test_a_label_changed_and_mended(mode: str) -> None:
     assert "pool rack-b no longer selects 1 node: a-1 (10.2.0.64/28)" in step.text
     refused = play.compile(renumber=("10.2.0.64/28",))
     assert (
-        "drain a-1, take it out of the inventory, and run ipamc lock fleet; then: ipamc lock fleet --release 10.2.0.64/28"
+        "drain a-1, remove it from the inventory, and run ipamc lock fleet; then: ipamc lock fleet --release 10.2.0.64/28"
         in refused.text
     )
     play.nodes.pop(0)
@@ -84,7 +84,7 @@ def test_all_labels_lost_and_found(mode: str) -> None:
     step = play.compile()
     assert step.errors == set()
     assert (
-        "no node has the label 'rack', which 2 pools select by: rack-a, rack-b; 2 of these select no node"
+        "no node has the label 'rack', which 2 pools test: rack-a, rack-b; 2 of these select no node"
         in step.text
     )
     play.changes_nothing(before, play.mended(before))
@@ -111,7 +111,7 @@ def test_a_pool_deleted_and_put_back(mode: str) -> None:
     gone = play.documents.pop("rack-a")
     step = play.compile()
     assert "IPC0410" in step.errors
-    assert "put the range back" in step.text
+    assert "restore the range" in step.text
     play.documents["rack-a"] = gone
     play.changes_nothing(before, play.mended(before))
 
@@ -257,7 +257,7 @@ def test_a_block_size_changed_and_changed_back(mode: str) -> None:
         assert "set blockSize: 28 again" in step.text
     else:
         assert step.errors == set()
-        assert "pool rack-a now hands out /27, and a /28 is kept by 4 nodes" in step.text
+        assert "pool rack-a now hands out /27, but a /28 is held by 4 nodes" in step.text
     play.changes_nothing(before, play.mended(before))
 
 
@@ -283,7 +283,7 @@ def test_a_family_taken_away(mode: str, families: list[str]) -> None:
     play.spec("cluster", ipFamilies=families)
     step = play.compile()
     assert "IPC0412" in step.errors
-    assert "back into ipFamilies" in step.text
+    assert "to ipFamilies again" in step.text
     play.changes_nothing(before, play.mended(before))
 
 
@@ -307,7 +307,7 @@ def test_a_family_added_and_taken_away(mode: str) -> None:
     play.documents = play.was(before).documents
     step = play.compile()
     assert step.errors == {"IPC0412"}
-    assert "put IPv6 back into ipFamilies" in step.text
+    assert "add IPv6 to ipFamilies again" in step.text
 
 
 @every_mode

@@ -53,7 +53,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("verb", VERBS, ids=" ".join)
 def test_an_unknown_version_is_refused(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(verb) == 1
-    assert "Cilium 1.21 is not known" in capsys.readouterr().err
+    assert "Cilium 1.21 is unknown" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=" ".join)
@@ -63,7 +63,7 @@ def test_it_may_be_taken_for_a_known_one(verb: list[str], capsys: pytest.Capture
     assert main([*verb, "--assume", "1.20"]) == (1 if verb[0] == "which" else 0)  # nobody has that address
     said = capsys.readouterr().err
     for text in (first, said) if verb[0] in {"compile", "lock", "plan"} else (first,):
-        assert "warning[IPC0507]: Cilium 1.21 is not known, and taken for 1.20" in text
+        assert "warning[IPC0507]: Cilium 1.21 is unknown and treated as 1.20" in text
 
 
 def test_in_the_cluster_it_holds_for_every_verb(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -260,7 +260,7 @@ def test_a_renumber_in_two_steps_with_a_ticket(capsys: pytest.CaptureFixture[str
     assert "error[IPC1001]" in said
     assert "move all of them in one run: ipamc lock blue --renumber a-1" in said
     code, _, said = run(capsys, "lock", "blue", "--renumber", "a-1")
-    assert (code, "first add to agreed: {node: a-1, ticket: …}" in said) == (1, True)
+    assert (code, "add to agreed first: {node: a-1, ticket: …}" in said) == (1, True)
     write("clusters/blue/tests.yaml", rules.replace("AGREED", "{node: a-1, ticket: NET-123}"))
     code, _, said = run(capsys, "lock", "blue", "--renumber", "a-1")
     assert (code, "warning[IPC1009]" in said) == (0, True)
@@ -335,8 +335,8 @@ def test_a_test_of_no_cluster_fails_where_all_are_tested(capsys: pytest.CaptureF
     code, out, said = run(capsys, "test", "--format", "concise")
     assert (code, out.count("failed   nothing in 10.200.0.0/16")) == (1, 1)
     assert out.count("failed   rack 9") == 1
-    assert 'no node fits rack == "r9"' in said
-    assert "no cluster is of address space 'fabrik'" in said
+    assert 'no node matches rack == "r9"' in said
+    assert "no cluster belongs to address space 'fabrik'" in said
 
 
 @pytest.mark.parametrize("make", ["link", "pipe", "pools"])

@@ -277,7 +277,7 @@ def test_nothing_is_given_out_that_is_reserved_excluded_disabled_or_of_another_p
         pool("other", ipv4={"cidrs": ["10.7.0.0/24"], "blockSize": 26}, disabled=True),
     )
     assert site.config["cluster-pool-ipv4-cidr"] == "10.9.0.128/26 10.9.2.0/26"
-    assert 'unlisted pool "spare" has room for 2 nodes more' in site.said
+    assert 'unlisted pool "spare" has room for 2 more nodes' in site.said
     with operator.running(site.config):
         site.apply()
         looked_at(api, "a", "b", "c")

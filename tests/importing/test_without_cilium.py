@@ -189,7 +189,7 @@ def home(tmp_path: Path) -> Home:
 def test_a_node_without_cilium_gets_nothing(kind: str, home: Home) -> None:
     objects, reason = KINDS[kind]
     said = home.imports(*objects, *RUNS)
-    assert "1 node that does not run Cilium is left out" in said
+    assert "1 node without Cilium is left out" in said
     assert reason in said
     assert said.count("[IPC0836]") == 1
     assert ("a dump of ipamc ci refresh has no pods to tell" in said) is (kind == "no agent")
@@ -277,7 +277,7 @@ CALICO = [
 def test_a_move_from_calico_drains_no_node_without_cilium(home: Home) -> None:
     """Blocks of Calico for Windows, also empty ones, are reserved: the nodes keep them, and nobody else gets them."""
     said = home.imports(*CALICO)
-    assert "2 nodes that do not run Cilium are left out" in said
+    assert "2 nodes without Cilium are left out" in said
     assert "IPC0854" not in said
     assert home.held == {"n1": "10.10.0.0/26"}
     pools = (home.lab / "ippools.yaml").read_text()
@@ -408,4 +408,4 @@ def test_an_audit_knows_such_nodes(home: Home) -> None:
     home.dump(*RUNS, *OTHERS, WINDOWS, node("vk", type="virtual-kubelet"), node("n4"))
     said = home.run("audit", "lab", "dump.json", code=1)
     assert "[IPC0924]: 1 node not in the inventory of lab: n4" in said
-    assert "[IPC0836]: 2 nodes that do not run Cilium are left out" in said
+    assert "[IPC0836]: 2 nodes without Cilium are left out" in said

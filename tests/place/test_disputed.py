@@ -200,7 +200,7 @@ def test_nodes_with_each_others_blocks_adopt_them_one_a_change(mode: str, number
         assert world.compiled(shown=shown, lock=world.lock).plan.disputed == set(names)
     with pytest.raises(Refused) as refused:
         world.compiled(shown=shown, lock=world.lock, adopt=["n1"])
-    assert f"first: ipamc lock fleet --adopt {names[-2]} --adopt {names[-1]}" in helps(
+    assert f"first run: ipamc lock fleet --adopt {names[-2]} --adopt {names[-1]}" in helps(
         refused.value, "IPC0423"
     )
     lock = world.lock
@@ -219,7 +219,7 @@ def test_a_chain_is_adopted_from_its_end(mode: str) -> None:
     shown = {"n1": world.held["n2"], "n2": ["10.1.9.0/26"]}
     with pytest.raises(Refused) as refused:
         world.compiled(shown=shown, lock=world.lock, adopt=["n1"])
-    assert "first: ipamc lock fleet --adopt n1 --adopt n2" in helps(refused.value, "IPC0423")
+    assert "first run: ipamc lock fleet --adopt n1 --adopt n2" in helps(refused.value, "IPC0423")
     assert held(world.compiled(shown=shown, lock=world.lock, adopt=["n1", "n2"]).lock) == {
         **world.held,
         **shown,

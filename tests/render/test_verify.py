@@ -172,7 +172,7 @@ BUGS = {
     "a comma between CIDRs": Bug(
         *("cluster-pool", "cilium_config", "{{ value }}", '{{ value | replace(" ", ",") }}'),
         (
-            "cilium/configmap.yaml:3: data.cluster-pool-ipv4-cidr: '10.0.0.0/16,10.1.0.0/16' is no cluster-pool-ipv4-cidr",
+            "cilium/configmap.yaml:3: data.cluster-pool-ipv4-cidr: '10.0.0.0/16,10.1.0.0/16' is not a valid cluster-pool-ipv4-cidr",
         ),
     ),
     "a truth value in a ConfigMap": Bug(
@@ -192,32 +192,32 @@ BUGS = {
     "another grammar than the flag's": Bug(
         *("auto-create", "cilium_config", "{{ value }}", '{{ value | replace(";ipv6", " ipv6") }}'),
         (
-            "cilium/configmap.yaml:3: data.auto-create-cilium-pod-ip-pools: 'a=ipv4-cidrs:10.0.0.0/16;ipv4-mask-size:28 ipv6-cidrs:fd00::/112 ipv6-mask-size:124' is no auto-create-cilium-pod-ip-pools",
+            "cilium/configmap.yaml:3: data.auto-create-cilium-pod-ip-pools: 'a=ipv4-cidrs:10.0.0.0/16;ipv4-mask-size:28 ipv6-cidrs:fd00::/112 ipv6-mask-size:124' is not a valid auto-create-cilium-pod-ip-pools",
         ),
     ),
     "no prefix length": Bug(
         *("cluster-pool", "cilium_node", "for cidr in cidrs", "for cidr in ('10.0.1.0', 'fd00::10')"),
         (
-            "ciliumnodes/000/ciliumnodes.yaml:8: spec.ipam.podCIDRs.0: '10.0.1.0' is no cidr",
-            "ciliumnodes/000/ciliumnodes.yaml:9: spec.ipam.podCIDRs.1: 'fd00::10' is no cidr",
-            "ciliumnodes/000/ciliumnodes.yaml:9: spec.ipam.podCIDRs.1: 'fd00::10' is no cidr6",
+            "ciliumnodes/000/ciliumnodes.yaml:8: spec.ipam.podCIDRs.0: '10.0.1.0' is not a valid cidr",
+            "ciliumnodes/000/ciliumnodes.yaml:9: spec.ipam.podCIDRs.1: 'fd00::10' is not a valid cidr",
+            "ciliumnodes/000/ciliumnodes.yaml:9: spec.ipam.podCIDRs.1: 'fd00::10' is not a valid cidr6",
         ),
     ),
     "IPv6 before IPv4": Bug(
         *("cluster-pool", "cilium_node", "for cidr in cidrs", "for cidr in cidrs | reverse"),
-        ("ciliumnodes/000/ciliumnodes.yaml:9: spec.ipam.podCIDRs.1: '10.0.1.0/28' is no cidr6",),
+        ("ciliumnodes/000/ciliumnodes.yaml:9: spec.ipam.podCIDRs.1: '10.0.1.0/28' is not a valid cidr6",),
     ),
     "IPv6 before IPv4, single addresses": Bug(
         *("crd", "cilium_node", "for cidr in cidrs", "for cidr in cidrs | reverse"),
-        ("ciliumnodes/000/ciliumnodes.yaml:9: spec.ipam.podCIDRs.1: '10.0.1.0/28' is no cidr6",),
+        ("ciliumnodes/000/ciliumnodes.yaml:9: spec.ipam.podCIDRs.1: '10.0.1.0/28' is not a valid cidr6",),
     ),
     "IPv6 before IPv4, in a seed": Bug(
         *("multi-pool", "cilium_node", "for cidr in blocks", "for cidr in blocks | reverse"),
-        ("seeds/000.yaml:11: spec.ipam.pools.allocated.0.cidrs.1: '10.0.1.0/28' is no cidr6",),
+        ("seeds/000.yaml:11: spec.ipam.pools.allocated.0.cidrs.1: '10.0.1.0/28' is not a valid cidr6",),
     ),
     "a second block of a family": Bug(
         *("cluster-pool", "cilium_node", "for cidr in cidrs", "for cidr in (cidrs[0], '10.0.9.0/28')"),
-        ("ciliumnodes/000/ciliumnodes.yaml:9: spec.ipam.podCIDRs.1: '10.0.9.0/28' is no cidr6",),
+        ("ciliumnodes/000/ciliumnodes.yaml:9: spec.ipam.podCIDRs.1: '10.0.9.0/28' is not a valid cidr6",),
     ),
     "a misspelt key": Bug(
         *("cluster-pool", "cilium_node", "podCIDRs:", "podCidrs:"),
@@ -271,8 +271,8 @@ BUGS = {
     "podCIDR is not the first of podCIDRs": Bug(
         *("kubernetes", "node", "{{ cidrs[0] }}", "{{ cidrs[-1] }}"),
         (
-            "nodes/000/nodes.yaml:12: spec.podCIDRs.0: '10.0.1.0/28' is no cidr6",
-            "nodes/000/nodes.yaml:13: spec.podCIDRs.1: 'fd00::10/124' is no cidr4",
+            "nodes/000/nodes.yaml:12: spec.podCIDRs.0: '10.0.1.0/28' is not a valid cidr6",
+            "nodes/000/nodes.yaml:13: spec.podCIDRs.1: 'fd00::10/124' is not a valid cidr4",
         ),
     ),
     "a Node without its guard": Bug(
@@ -323,7 +323,7 @@ BUGS = {
             "resources:\n",
             "resources:\n{% if resources[0] == 'cilium' %}\n- cilium\n- seeds/000.yaml\n{% endif %}\n",
         ),
-        ("kustomization.yaml:7: resources.1: 'seeds/000.yaml' is no resource",),
+        ("kustomization.yaml:7: resources.1: 'seeds/000.yaml' is not a valid resource",),
     ),
     "the operator's flag for somebody else": Bug(
         *("cluster-pool", "kustomization", "kind: {{ each.kind }}", "kind: DaemonSet"),
@@ -332,7 +332,7 @@ BUGS = {
     "half a digest": Bug(
         *("cluster-pool", "component", "{{ digest }}", "{{ digest[:8] }}"),
         (
-            "cilium/component/cilium-operator.yaml:10: spec.template.metadata.annotations.ipamc/cilium-config-sha256: 'f1add3a9' is no ipamc/cilium-config-sha256",
+            "cilium/component/cilium-operator.yaml:10: spec.template.metadata.annotations.ipamc/cilium-config-sha256: 'f1add3a9' is not a valid ipamc/cilium-config-sha256",
         ),
     ),
     "a mask in quotes": Bug(
@@ -345,7 +345,7 @@ BUGS = {
     ),
     "what YAML 1.1 takes for a truth value": Bug(
         *("multi-pool", "pod_ip_pool", "    {{ key }}: {{ value }}", "    {{ key }}: y"),
-        ("cilium/ippools.yaml:5: y is not text to all YAML readers",),
+        ("cilium/ippools.yaml:5: some YAML readers do not read y as text",),
     ),
     "a version that nobody serves": Bug(
         *("multi-pool", "node_config", "{{ api }}", "cilium.io/v3"),
@@ -431,25 +431,25 @@ def test_one_document_of_a_shape_is_looked_at() -> None:
             "n250",
             "in cidrs",
             "in (cidrs if name != 'n250' else ('10.0.0.1',))",
-            "spec.ipam.podCIDRs.0: '10.0.0.1' is no cidr",
+            "spec.ipam.podCIDRs.0: '10.0.0.1' is not a valid cidr",
         ),
         (
             "n250",
             "in cidrs",
             "in (cidrs if name != 'n250' else (name,))",
-            "spec.ipam.podCIDRs.0: 'n250' is no cidr",
+            "spec.ipam.podCIDRs.0: 'n250' is not a valid cidr",
         ),
         (
             "n250",
             "in cidrs",
             "in (cidrs if name != 'n250' else ('10.0.0.0/28 ',))",
-            "spec.ipam.podCIDRs.0: '10.0.0.0/28 ' is no cidr",
+            "spec.ipam.podCIDRs.0: '10.0.0.0/28 ' is not a valid cidr",
         ),
         (
             "n250",
             "in cidrs",
             "in (cidrs if name != 'n250' else cidrs * 2)",
-            "spec.ipam.podCIDRs.1: '10.15.160.0/28' is no cidr6",
+            "spec.ipam.podCIDRs.1: '10.15.160.0/28' is not a valid cidr6",
         ),
     ],
 )
@@ -500,7 +500,7 @@ def test_nothing_is_written(
         in said
     )
     assert (
-        "help: report it with the lines above: this is a bug of ipamc, not of your input; nothing was written\n"
+        "help: report this bug of ipamc with the lines above; your input is not wrong, nothing was written\n"
         in said
     )
     assert sorted(folder.iterdir()) == before

@@ -33,7 +33,7 @@ def line_place(plan: Plan, line: Line, want: Want | None) -> At:
 def has(plan: Plan, line: Line) -> str:
     """Return a phrase that names the owner of a block."""
     if line.state is State.PENDING:
-        return f"node {line.node} is to move to {line.block}"
+        return f"node {line.node} will move to {line.block}"
     origin = plan.origins.get(line.block)
     match origin:
         case None | Origin.RENUMBER | Origin.RENAMED:
@@ -78,13 +78,13 @@ def given_by(plan: Plan, line: Line, want: Want | None) -> Iterator[Related]:
         return
     who = f'pool "{pool.name}"'
     if pool.name in plan.operator_pools:
-        who = f"Cilium's operator gave it out of {who}, which"
+        who = f"Cilium's operator gave it from {who}, which"
     if pin := pins_of(plan, line).get(line.block):
         yield Related(pin, f"{who} pins it")
     elif want is None or pool.selector.matches(want.node.labels, want.node.name):
         yield Related(pool.selector_at, f"{who} selects it by {cut(pool.selector.canonical)}")
     elif full := next((offer.pool for offer in want.offers if pool.name in offer.pool.overflow), None):
-        label = f'{who} takes the place of "{full.name}" when that is full'
+        label = f'{who} replaces "{full.name}" when that is full'
         yield Related(full.at / "spec" / "overflow", label)
     else:
         yield Related(pool.selector_at, f"{who} no longer selects it by {cut(pool.selector.canonical)}")
@@ -129,7 +129,8 @@ def block_elsewhere(plan: Plan, test: Assertion, wrong: Sequence[Wrong], of: int
     first = wrong[0]
     blocks = names((f"{found.line.node} ({found.line.block})" for found in wrong), 3)
     share = f"{len({found.line.node for found in wrong}):,} of {count(of, 'node')}"
-    message = f"{share} with a block that it does not allow: {blocks}"
+    have = "has" if len({found.line.node for found in wrong}) == 1 else "have"
+    message = f"{share} {have} a block that it does not allow: {blocks}"
     also = [*lines_shown(plan, [found.shown for found in wrong]), *given_by(plan, first.line, first.want)]
     return fails("IPC1001", test, first.at, message, also, _way_out(plan, wrong))
 
@@ -138,19 +139,19 @@ def _way_out(plan: Plan, wrong: Sequence[Wrong]) -> str:
     """Return the fix for blocks of one pool."""
     line = wrong[0].line
     if line.pool in plan.operator_pools:
-        only = f"let pool {line.pool} have only CIDRs that the test allows"
-        until = "then drain and re-create the nodes; until then take them out of the nodeSelector of the test"
+        only = f"limit pool {line.pool} to CIDRs that the test allows"
+        until = "then drain and re-create the nodes; until then exclude them in the nodeSelector of the test"
         return f"ipamc cannot move these: {only}, {until}, {OR_THE_TEST}"
     if cancel := cancel_of(plan, [found.line for found in wrong]):
         return f"{cancel}, {OR_THE_TEST}"
     held = [found.line for found in wrong if not is_new(plan, found.line)]
     if not held:
-        before = f"let a pool with what the test allows come before pool {line.pool} for these nodes"
+        before = f"give these nodes an allowed pool before pool {line.pool}"
         return f"{before}, by its nodeSelector or priority, {OR_THE_TEST}"
     command = renumber_command(plan.scheme, held)
-    first = "let a pool with what the test allows serve them, then move "
+    first = "let a pool that the test allows serve them, then move "
     if any(found.line.block in pins_of(plan, found.line) for found in wrong):
-        first = "take the pin away, then move "
+        first = "remove the pin, then move "
     elif all(found.served for found in wrong):
         first = "move "
     return f"{first}all of them in one run: {command}; {OR_THE_TEST}"
@@ -183,7 +184,7 @@ def node_lacks_block(
 def no_room_for(test: Assertion, has: str, why: str, also: Sequence[Related], way_out: str) -> Diagnostic:
     """IPC1003: there is room for as many nodes as a test requires."""
     at, fix = test.at / "room" / "nodes", f"{way_out}; {OR_THE_TEST}"
-    return fails("IPC1003", test, at, f"room for {has}; {why}", also, fix)
+    return fails("IPC1003", test, at, f"{has}; {why}", also, fix)
 
 
 class Shared(NamedTuple):
@@ -207,13 +208,13 @@ def shares_prefix(
         for line, want, group in zip((found.one, found.other), pair, found.groups, strict=True)
     ]
     if first.one.node == first.other.node:
-        way_out = f"node {first.one.node} is in both groups: let the selectors pick different nodes"
+        way_out = f"node {first.one.node} is in both groups: make the selectors exclude each other"
     else:
-        way_out = "give each group pools of its own"
+        way_out = "give each group its own pools"
         if not is_new(plan, first.other):
             renumber = f"ipamc lock {plan.scheme.name} --renumber {first.other.node}"
-            way_out += f", then for the nodes that are elsewhere: {renumber}"
-    message = f"{count(len(shared), 'prefix', 'prefixes')} shared: {prefixes}"
+            way_out += f", then move the nodes that are elsewhere: {renumber}"
+    message = f"groups share {count(len(shared), 'prefix', 'prefixes')}: {prefixes}"
     also = [*lines_shown(plan, blocks), *given_by(plan, first.other, wants[1])]
     return fails("IPC1004", test, test.at / "apart", message, also, f"{way_out}; {OR_THE_TEST}")
 
@@ -223,23 +224,23 @@ def renumber_not_agreed(plan: Plan, test: Assertion, at: Place, wrong: Sequence[
     nodes = list(dict.fromkeys(found.line.node for found in wrong))
     entries = ", ".join(f"{{node: {node}, ticket: …}}" for node in nodes[:NAMES_SHOWN])
     cancel = cancel_of(plan, [found.line for found in wrong])
-    message = f"{count(len(nodes), 'node')} renumbered without one: {names(nodes)}"
+    message = f"{count(len(nodes), 'node')} renumbered without a ticket: {names(nodes)}"
     also = [Related(line_place(plan, found.line, found.want), found.why) for found in wrong[:NAMES_SHOWN]]
-    fix = f"first add to agreed: {entries}{' …' if len(nodes) > NAMES_SHOWN else ''}"
+    fix = f"add to agreed first: {entries}{' …' if len(nodes) > NAMES_SHOWN else ''}"
     return fails("IPC1006", test, at, message, also, f"{fix}, or {cancel}" if cancel else fix)
 
 
 def agreed_for_nothing(test: Assertion, idle: Sequence[Agreed]) -> Diagnostic:
     """IPC1010: every renumber in `agreed` is under way."""
-    entries = f"{count(len(idle), 'entry', 'entries')} of agreed for nodes that are not renumbered"
+    entries = f"agreed has {count(len(idle), 'entry', 'entries')} for nodes that are not renumbered"
     message = f"{said(test)}: {entries}: {names(entry.node for entry in idle)}"
-    return warning("IPC1010", idle[0].at, message, help="remove it, or renumber the node")
+    return warning("IPC1010", idle[0].at, message, help="remove the entry, or renumber the node")
 
 
 def ticket_misspelt(test: Assertion, entry: Agreed, pattern: str) -> Diagnostic:
     """IPC1012: every ticket in `agreed` matches the pattern `ticket`."""
     message = f"{shown(entry.ticket)} for node {entry.node} does not match {shown(pattern)}"
-    also = [Related(test.at / "renumber" / "ticket", "tickets are described here")]
+    also = [Related(test.at / "renumber" / "ticket", "the pattern is here")]
     return fails("IPC1012", test, entry.at / "ticket", message, also, "correct the ticket")
 
 
@@ -249,12 +250,13 @@ def something_there(
     """IPC1005: nothing is in a CIDR that a test keeps free."""
     what = [count(len(wrong), "block")] if wrong else []
     what += [count(len(ranges), "range of a pool", "ranges of pools")] if ranges else []
-    way_out = "take the range out of the pool, or reserve that part of it in the pool (reserved)"
+    way_out = "remove the range from the pool, or add the part to reserved of the pool"
     if held := next((found.line.node for found in wrong if not is_new(plan, found.line)), ""):
         renumber = f"ipamc lock {plan.scheme.name} --renumber {held}"
-        way_out += f"; and in the same run move who is there: {renumber}"
+        way_out += f"; move the nodes in the same run: {renumber}"
     also = [*lines_shown(plan, [found.shown for found in wrong]), *ranges[:NAMES_SHOWN]]
-    return fails("IPC1005", test, at, f"{' and '.join(what)} there", also, f"{way_out}; {OR_THE_TEST}")
+    there = f"{' and '.join(what)} in a CIDR that must stay free"
+    return fails("IPC1005", test, at, there, also, f"{way_out}; {OR_THE_TEST}")
 
 
 def no_subject(test: Assertion, at: Place, problem: str, fix: str) -> Diagnostic:
@@ -265,15 +267,15 @@ def no_subject(test: Assertion, at: Place, problem: str, fix: str) -> Diagnostic
 def no_cluster(test: Assertion) -> Diagnostic:
     """Return the finding about a shared test whose address space no cluster has."""
     at = Place(test.at.path, test.at.document, (*test.at.keys[:-2], "addressSpace"))
-    problem = f"no cluster is of address space {shown(test.space)}"
+    problem = f"no cluster belongs to address space {shown(test.space)}"
     return no_subject(test, at, problem, "correct addressSpace, or remove it")
 
 
 def too_much(at: At, problem: str) -> Diagnostic:
     """IPC1008: the tests of a cluster run in bounded time."""
     fix = (
-        'let selectors and each name labels whose values many nodes share, as in rack == "r1", write one '
-        "test for several of the same nodes, and let room ask for fewer nodes, or name a pool"
+        'in selectors and each, use labels that many nodes share (rack == "r1"); '
+        "merge tests of the same nodes; lower nodes of room, or name a pool"
     )
     return error("IPC1008", at, problem, help=fix)
 
@@ -282,7 +284,7 @@ def until_moved(plan: Plan, test: Assertion, at: Place, wrong: Sequence[Wrong]) 
     """IPC1009: nodes that have not moved yet break a test."""
     nodes = list(dict.fromkeys(found.line.node for found in wrong))
     have = count(len(nodes), "node has", "nodes have")
-    message = f"{said(test)}: it will hold when {have} moved: {names(nodes)}"
+    message = f"{said(test)} passes once {have} moved: {names(nodes)}"
     fix = f"drain the node, then: ipamc lock {plan.scheme.name} --settle {nodes[0]}"
     return warning("IPC1009", at, message, also=lines_shown(plan, [found.shown for found in wrong]), help=fix)
 
@@ -290,6 +292,7 @@ def until_moved(plan: Plan, test: Assertion, at: Place, wrong: Sequence[Wrong]) 
 def other_space(test: Assertion, space: str) -> Diagnostic:
     """IPC1013: tests in a cluster's folder belong to its own address space."""
     at = Place(test.at.path, test.at.document, (*test.at.keys[:-2], "addressSpace"))
-    mine = f"the Cluster's is {shown(space)}" if space else "the Cluster names none"
+    mine = f"the Cluster belongs to {shown(space)}" if space else "the Cluster names none"
     fix = "remove addressSpace here, or move the document to tests.yaml beside the clusters"
-    return error("IPC1013", at, f"the tests are of address space {shown(test.space)}, and {mine}", help=fix)
+    message = f"the tests belong to address space {shown(test.space)}, but {mine}"
+    return error("IPC1013", at, message, help=fix)

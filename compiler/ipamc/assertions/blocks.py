@@ -38,7 +38,7 @@ class Judgement(NamedTuple):
 
 def no_nodes(test: Assertion, at: Place, problem: str, near: str = "") -> Judgement:
     """Return the judgement of a test without nodes."""
-    correct = "correct it, remove the test, or say that this may be: allowEmpty: true"
+    correct = "correct it, remove the test, or allow this: allowEmpty: true"
     way_out = f"did you mean {near!r}?" if near else correct
     return Judgement(0, "node", "nodes", (rules.no_subject(test, at, problem, way_out),), empty=True)
 
@@ -50,9 +50,9 @@ def no_nodes_of(test: Assertion, at: Place, selector: Selector, subjects: Subjec
         key = missing[0]
         same_name = [other for other in sorted(known) if other.rpartition("/")[2] == key.rpartition("/")[2]]
         near = subjects.nearest(key, known) or (same_name[0] if len(same_name) == 1 else "")
-        problem = f"no node fits {cut(selector.canonical)}, and none has the label {shown(key)}"
+        problem = f"no node matches {cut(selector.canonical)}: none has the label {shown(key)}"
         return no_nodes(test, at, problem, near)
-    return no_nodes(test, at, f"no node fits {cut(selector.canonical)}")
+    return no_nodes(test, at, f"no node matches {cut(selector.canonical)}")
 
 
 def check_blocks(test: Assertion, asserts: BlocksOf, subjects: Subjects) -> Judgement:
@@ -73,7 +73,7 @@ def check_blocks(test: Assertion, asserts: BlocksOf, subjects: Subjects) -> Judg
         now += allowed.wrong(lines.coming, lines.sizes, subjects)
         later += allowed.wrong(lines.leaving, lines.sizes, subjects)
     if not seen:
-        problem = f"no node of {cut(asserts.selector.canonical)} has a block"
+        problem = f"no node that matches {cut(asserts.selector.canonical)} has a block"
         return no_nodes(test, at / "nodeSelector", problem)
     by_pool: dict[str, list[Wrong]] = {}
     for wrong in sorted(now, key=lambda found: found.line.block):
@@ -115,7 +115,7 @@ class _Allowed:
                 for line in lines:
                     if line.block.family == family and line.block.prefix != size:
                         field = self._at / f"ipv{family}"
-                        found.setdefault(line.block, (line, f"which is no /{size}", field))
+                        found.setdefault(line.block, (line, f"not a /{size}", field))
         for line, why, at in found.values():
             want = subjects.want(line.node)
             subjects.count(_REPORTED)
@@ -212,7 +212,7 @@ def _ranges_in(asserts: NothingIn, subjects: Subjects) -> Iterator[tuple[Place, 
                 subjects.count(1 + len(kept))
                 free = next(subtract(shared(cidr.block, over.block), kept), None)
                 if free is not None:
-                    yield over.at, Related(cidr.at, f'pool "{pool.name}" may give out {free} of it')
+                    yield over.at, Related(cidr.at, f'pool "{pool.name}" may hand out {free}')
 
 
 def check_renumbers(test: Assertion, asserts: Renumber, subjects: Subjects, today: str) -> Judgement:
@@ -230,7 +230,7 @@ def check_renumbers(test: Assertion, asserts: Renumber, subjects: Subjects, toda
     if missing:
         wrong = []
         for line in sorted(missing, key=lambda line: (line.node, line.block)):
-            moved = f"node {line.node} moved away from {line.block} on {line.since}"
+            moved = f"node {line.node} left {line.block} on {line.since}"
             why = rules.has(plan, line) if line.state is State.PENDING else moved
             wrong.append(Wrong(line, subjects.want(line.node), why, test.at / "renumber"))
         findings.append(rules.renumber_not_agreed(plan, test, test.at / "renumber" / "agreed", wrong))

@@ -78,13 +78,14 @@ class Rooms:
             return self._check_pool(test, asserts)
         at = test.at / "room"
         if asserts.like is not None:
-            kinds = [_Kind(self._offers(asserts.like), " like that", Related(at / "like", "their labels"))]
+            labels = Related(at / "like", "the labels are here")
+            kinds = [_Kind(self._offers(asserts.like), " with these labels", labels)]
         else:
             kinds = list(self._kinds(asserts))
             if not kinds:
                 if asserts.selector is not None and not self._subjects.of(asserts.selector):
                     return no_nodes_of(test, at / "nodeSelector", asserts.selector, self._subjects)
-                of = f" of {cut(asserts.selector.canonical)}" if asserts.selector else ""
+                of = f" that matches {cut(asserts.selector.canonical)}" if asserts.selector else ""
                 near = self._subjects.nearest(asserts.each, self._subjects.labels)
                 return no_nodes(test, at / "each", f"no node{of} has the label {shown(asserts.each)}", near)
         findings = []
@@ -96,7 +97,7 @@ class Rooms:
             if found.room < asserts.nodes:
                 also = [*_places(found.pools), kind.at]
                 way_out = self._way_out(found.pools, asserts.nodes - found.room)
-                has = f"{found.room:,} of {count(asserts.nodes, 'more node')}{kind.who}"
+                has = _room_for(found.room, asserts.nodes) + kind.who
                 findings.append(rules.no_room_for(test, has, found.why, also, way_out))
         return Judgement(len(kinds), "kind of node", "kinds of nodes", tuple(findings))
 
@@ -120,7 +121,7 @@ class Rooms:
                 if id(offers) not in known:
                     known.add(id(offers))
                     of = f" ({asserts.each}={value})" if asserts.each else ""
-                    at = Related(want.node.at, f"{want.node.name}, as an example")
+                    at = Related(want.node.at, f"node {want.node.name} is an example")
                     yield _Kind(offers, f" like {want.node.name}{of}", at)
 
     def _offers(self, labels: Mapping[str, str]) -> tuple[Offer, ...]:
@@ -159,7 +160,7 @@ class Rooms:
             passed = "".join(f"; {passed.pool} {passed.why}" for passed in short.passed[:5])
             pools = cluster.pools_by_name
             stands_in = [pools[passed.pool] for passed in short.passed[:5] if not passed.barred]
-            why = f"pool {short.offer.pool.name} is full then{passed}"
+            why = f"{'then ' if room else ''}pool {short.offer.pool.name} is full{passed}"
             return _Found(room, why, (short.offer.pool, *stands_in))
         if newcomers.unserved:
             why = f"no pool gives them {ip(newcomers.unserved[0].families)}"
@@ -181,17 +182,18 @@ class Rooms:
         room = min(blocks, default=0) // pool.blocks_per_node
         if room >= asserts.nodes:
             return Judgement(1, "pool", "pools", ())
-        why, way_out = f"pool {pool.name} is full then", self._way_out((pool,), asserts.nodes - room)
+        why = f"{'then ' if room else ''}pool {pool.name} is full"
+        way_out = self._way_out((pool,), asserts.nodes - room)
         if pool.disabled:
             why, way_out = (
                 f"pool {pool.name} {why_only_pins(pool)}",
-                "let it give out blocks again: disabled: false",
+                "enable the pool: disabled: false",
             )
             if pool.pods_only:
                 way_out = "remove the test: only pods get addresses of the pool"
             if pool.follows:
                 way_out = "remove the test: the pool has a block for each address of its network"
-        has = f"{room:,} of {count(asserts.nodes, 'more node')}"
+        has = _room_for(room, asserts.nodes)
         finding = rules.no_room_for(test, has, why, _places((pool,)), way_out)
         return Judgement(1, "pool", "pools", (finding,))
 
@@ -209,7 +211,7 @@ class Rooms:
     def _way_out(self, pools: Sequence[Pool], lack: int) -> str:
         """Return how to get room for `lack` more nodes."""
         if not pools:
-            return "select such nodes with a pool"
+            return "add a pool that selects such nodes"
         pool, cluster = pools[0], self._plan.cluster
         blocks = lack if cluster.mode.one_block else lack * pool.blocks_per_node
         ways = [
@@ -217,6 +219,12 @@ class Rooms:
             for family, part in sorted(pool.families.items())
         ]
         return "; and ".join(ways)
+
+
+def _room_for(room: int, wanted: int) -> str:
+    """Return for how many of some future nodes there is room."""
+    nodes = count(wanted, "more node")
+    return f"room for only {room:,} of {nodes}" if room else f"no room for {nodes}"
 
 
 def _places(pools: Sequence[Pool]) -> list[Related]:

@@ -77,7 +77,7 @@ def of_cluster(cluster: Scheme, shared: Sequence[Assertion]) -> tuple[list[Asser
     by_path = {test.at.path: rules.other_space(test, cluster.address_space) for test in strangers}
     found = list(by_path.values())
     if len(tests) > MOST_TESTS:
-        problem = f"{len(tests):,} tests, and {MOST_TESTS:,} is the limit"
+        problem = f"{len(tests):,} tests, but the limit is {MOST_TESTS:,}"
         found.append(rules.too_much(tests[MOST_TESTS].at, problem))
     return tests, found
 

@@ -90,8 +90,8 @@ class Subjects:
             group.wants.append(want)
             if index.asked > MOST_TEST_LABELS or pairs > MOST_TEST_LABELS:
                 raise TooMany(
-                    f"the selectors of tests and {len(self.plan.wants):,} nodes take more than "
-                    f"{MOST_TEST_LABELS:,} tests of labels"
+                    f"the selectors of the tests compare more than {MOST_TEST_LABELS:,} labels "
+                    f"of {len(self.plan.wants):,} nodes"
                 )
         return list(groups.values())
 

@@ -84,10 +84,10 @@ def overlapping_clusters(mine: ClusterPrefixes, others: Sequence[ClusterPrefixes
     for (prefix, cluster), found in met.items():
         other = found[0]
         more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
-        message = f"{prefix} overlaps {other}{more} of cluster {cluster}, which is of the same address space"
+        message = f"{prefix} overlaps {other}{more} of cluster {cluster} in the same address space"
         also = [
             Related(other.at, f"{other.block} belongs to cluster {cluster} here"),
-            Related(mine.at, f"address space {mine.space} named here"),
+            Related(mine.at, f"address space {mine.space} is named here"),
         ]
         fix = _way_out((mine.cluster, prefix), (cluster, other))
         yield error("IPC0701", prefix.at, message, also=also, help=fix)
@@ -119,7 +119,7 @@ def _way_out(*ends: tuple[str, Prefix]) -> str:
             return f"once no pod uses it: ipamc lock {cluster} --release {prefix.block}"
         if prefix.state:
             renumber = f"ipamc lock {cluster} --renumber {prefix.owner}"
-            return f"take addressSpace away from {cluster} until node {prefix.owner} has moved: {renumber}"
+            return f"remove addressSpace from {cluster} until node {prefix.owner} has moved: {renumber}"
     (_, inner), (cluster, outer) = sorted(ends, key=lambda end: -end[1].block.prefix)
     if inner.block == outer.block:
         return "use another range in one of the two clusters"
@@ -157,20 +157,21 @@ def same_identity(members: Sequence[ClusterPrefixes]) -> Iterator[Diagnostic]:
                     Place(each.at.path, each.at.document, ("spec", "cilium", field))
                     for each in (member, other)
                 )
-                text = f"{field} {value} of cluster {member.cluster} is that of cluster {other.cluster}, too"
+                text = f"clusters {other.cluster} and {member.cluster} have the same {field} {value}"
                 there = Related(first, f"cluster {other.cluster} has it here")
-                fix = "ClusterMesh tells clusters apart by it: give one of them another"
+                fix = f"give one of them another {field}: ClusterMesh identifies clusters by it"
                 yield error("IPC0707", at, text, also=[there], help=fix)
 
 
 def check_members(space: AddressSpace, members: Surveyed) -> Iterator[Diagnostic]:
-    """IPC0702: every cluster that may be of an address space can be read."""
+    """IPC0702: every cluster that may belong to an address space can be read."""
     for other in members:
         if isinstance(other, Unread) and other.space in {"", space.name}:
-            may = f"cluster {other.cluster} may have the same addresses"
-            message = f"{may}, and cannot be read: {other.problem}"
-            fix = f"correct it; all of its findings: ipamc compile {other.cluster} --check"
-            yield error("IPC0702", space.at, message, also=[Related(other.at, "refused here")], help=fix)
+            cannot = f"cluster {other.cluster} cannot be read, and may have the same addresses"
+            message = f"{cannot}: {other.problem}"
+            fix = f"correct all of its findings: ipamc compile {other.cluster} --check"
+            also = [Related(other.at, "the problem is here")]
+            yield error("IPC0702", space.at, message, also=also, help=fix)
 
 
 def check_together(members: Sequence[ClusterPrefixes]) -> Iterator[Diagnostic]:
@@ -184,7 +185,7 @@ def check_together(members: Sequence[ClusterPrefixes]) -> Iterator[Diagnostic]:
 def check_renamed(
     space: AddressSpace, lock: Lock, members: Sequence[ClusterPrefixes], consent: Consent
 ) -> Iterator[Diagnostic]:
-    """IPC0710: a pool gets no other range while its nodes have blocks of one that is given back."""
+    """IPC0710: a pool gets no other range while its nodes hold blocks of one that is given back."""
     renamed, asking = dict(consent.rename), {node.name: node for node in space.nodes}
     have = {line.node for line in lock.lines} | {*renamed.values()}
     former = [line for line in lock.lines if line.in_use and line.node not in asking | renamed]
@@ -195,15 +196,16 @@ def check_renamed(
             if not (used := [prefix for prefix in outside if line.block.contains(prefix.block)]):
                 continue
             name = min(new, key=lambda name: (range_of(name)[1:] != range_of(line.node)[1:], name))
-            has = f"{used[0]}{f', and {len(used) - 1:,} more' if used[1:] else ''} in {line.block}"
-            message = f"{name} asks for a range, and has {has}, which {line.node} gives back"
+            lie = f" and {len(used) - 1:,} more lie" if used[1:] else " lies"
+            has = f"{used[0]}{lie} in {line.block}, which {line.node} gives back"
+            message = f"{name} requests a new range, but {has}"
             also = [
                 Related(used[0].at, f"{used[0].block} is held here"),
-                Related(line_at(lock, line), f"{line.node} has {line.block} here"),
+                Related(line_at(lock, line), f"{line.node} holds {line.block} here"),
             ]
             rename = f"ipamc lock {space.name} --rename {line.node}={name}"
-            keep = f"else keep pool {range_of(line.node)[1]}, disabled: true, until its nodes have moved"
-            fix = f"if the cluster or the pool got another name: {rename}; {keep}"
+            keep = f"if not, keep pool {range_of(line.node)[1]} with disabled: true until its nodes moved"
+            fix = f"if the cluster or the pool was renamed: {rename}; {keep}"
             yield error("IPC0710", asking[name].at, message, also=also, help=fix)
 
 
@@ -251,8 +253,8 @@ def without_index(cluster: Cluster) -> Iterator[Diagnostic]:
     if needs_members(cluster):
         return  # IPC0582 refuses it
     space = cluster.address_space
-    message = f"address space {space} has no index here, so this cluster is compared with no other"
-    fix = f"write it: ipamc init --space {space}; the next version refuses the name without it"
+    message = f"address space {space} has no index here, so this cluster is not compared with others"
+    fix = f"write the index: ipamc init --space {space}; the next version refuses the name without it"
     yield warning("IPC0711", cluster.field("spec", "addressSpace"), message, help=fix)
 
 
@@ -262,7 +264,7 @@ def taken_while_leaving(
     members: Iterable[ClusterPrefixes],  # the others of the space that it leaves
     then: Iterable[ClusterPrefixes],  # those of the base
 ) -> Iterator[Diagnostic]:
-    """IPC0703: a cluster that leaves an address space gets no addresses of a member in that change."""
+    """IPC0703: leaving an address space and taking a member's addresses need two changes."""
     had = outermost(prefix.block for prefix in was.prefixes)
     theirs = {found.cluster: [prefix.block for prefix in found.prefixes] for found in then}
     for member in members:
@@ -271,7 +273,7 @@ def taken_while_leaving(
             if covers(had, both) and covers(theirs.get(cluster, ()), both):
                 continue
             instead = f" for {now.space}" if now.space else ""
-            other = f"{found} of cluster {cluster}, a member of address space {was.space}"
+            other = f"{found} of cluster {cluster} in address space {was.space}"
             message = f"{prefix} overlaps {other}, which {now.cluster} leaves{instead} in the same change"
             also = [
                 Related(found.at, f"{found.block} belongs to cluster {cluster} here"),

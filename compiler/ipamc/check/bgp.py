@@ -12,7 +12,7 @@ from itertools import product
 from ipamc.check.multi_pool import needs
 from ipamc.model import bgp
 from ipamc.model.cilium.support import Capability
-from ipamc.model.cilium.versions import can, text, until
+from ipamc.model.cilium.versions import can, since, text, until
 from ipamc.model.cluster import Cluster, Mode, Pool
 from ipamc.model.diagnostics import Diagnostic, Place, Related, and_others, error, names, note, warning
 from ipamc.model.plan import Plan
@@ -30,28 +30,28 @@ def check_bgp(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def bgp_objects_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0585: objects of the BGP control plane are those of the Cilium that runs, and it is in use."""
+    """IPC0585: the cluster's Cilium has these BGP objects, and its BGP control plane is on."""
     runs, ours = text(cluster.cilium), cluster.field("spec", "bgpAdvertisements")
     rendered = [each for each in cluster.advertisements if each.rendered]
     of_peers = (*cluster.peer_configs, *cluster.peer_clusters, *cluster.node_overrides)
     if cluster.bgp != "control-plane":
         first = next(iter((*cluster.advertisements, *of_peers)))
         at, what = (ours, "bgpAdvertisements") if rendered else (first.at / "kind", first.kind)
-        message = f"{what} with bgp: {cluster.bgp}: the BGP control plane announces nothing"
+        message = f"{what} has no effect with bgp: {cluster.bgp}"
         also = [Related(cluster.field("spec", "bgp"), "bgp is set here")]
         make = error if rendered else warning
         yield make("IPC0585", at, message, also=also, help="write bgp: control-plane, or remove it")
         return
     if rendered and not can(cluster.cilium, Capability.BGP_ADVERTISEMENT):
         message = needs(cluster, "bgpAdvertisements", Capability.BGP_ADVERTISEMENT)
-        policy = "a CiliumBGPPeeringPolicy with exportPodCIDR or podIPPoolSelector announces blocks before"
-        yield error("IPC0585", ours, message, also=[cluster.version_here], help=f"remove it: {policy}")
+        fix = "remove it; use exportPodCIDR or podIPPoolSelector of a CiliumBGPPeeringPolicy"
+        yield error("IPC0585", ours, message, also=[cluster.version_here], help=fix)
     for each in (*cluster.advertisements, *of_peers):
         problem = ""
         if each.kind == bgp.POLICY and not can(cluster.cilium, Capability.BGP_PEERING_POLICY):
             last = text(until(Capability.BGP_PEERING_POLICY))
-            problem = f"{bgp.POLICY} with Cilium {runs}: {last} is the last with it"
-            fix = "write the other kinds"
+            problem = f"Cilium {runs} has no {bgp.POLICY}; {last} is the last version with it"
+            fix = "use a CiliumBGPClusterConfig, CiliumBGPPeerConfig and CiliumBGPAdvertisement"
         elif each.api_version and each.kind != bgp.POLICY:
             needed = Capability.BGP_V2 if each.api_version.endswith("/v2") else Capability.BGP_ADVERTISEMENT
             if not can(cluster.cilium, needed):
@@ -68,26 +68,28 @@ def _places(objects: Iterable[bgp.BgpObject]) -> list[Related]:
 
 
 def nothing_advertised(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0586: what an advertisement announces is there."""
+    """IPC0586: an advertisement announces something."""
     for each in cluster.advertisements:
         for advert in each.adverts:
             of_pools = advert.type == bgp.POD_IP_POOL
             if advert.type not in bgp.TYPES:
-                why = f"{each.kind} {each.name} has advertisementType {advert.type}, which is unknown"
+                why = f"{each.kind} {each.name} has the unknown advertisementType {advert.type}"
                 also, fix = [], f"write one of {', '.join(bgp.TYPES)}"
             elif advert.type not in {bgp.POD_CIDR, bgp.POD_IP_POOL}:
                 has_it = each.api_version == "cilium.io/v2" and can(cluster.cilium, Capability.BGP_INTERFACE)
                 if advert.type != bgp.INTERFACE or has_it:
                     continue
                 what = f"{advert.type} of {each.kind} {each.name} in {each.api_version}"
-                why = f"{needs(cluster, what, Capability.BGP_INTERFACE)}, and cilium.io/v2"
+                why = f"{what} needs cilium.io/v2 and Cilium {text(since(Capability.BGP_INTERFACE))} or newer"
                 also, fix = [cluster.version_here], "remove it from the object"
             elif of_pools != (cluster.mode is Mode.MULTI_POOL) or cluster.mode is Mode.CRD:
                 other = bgp.POD_CIDR if of_pools else bgp.POD_IP_POOL
-                why = f"{each.kind} {each.name} announces nothing by {advert.type} in {cluster.mode} mode"
+                why = (
+                    f"type {advert.type} of {each.kind} {each.name} announces nothing in {cluster.mode} mode"
+                )
                 also, fix = [cluster.mode_here], "remove it" if cluster.mode is Mode.CRD else f"write {other}"
             elif not of_pools and advert.selector not in {None, EVERY}:
-                why = f"{each.kind} {each.name} has a selector, and PodCIDR announces all blocks of a node"
+                why = f"{each.kind} {each.name} has a selector, but PodCIDR announces all blocks of a node"
                 also, fix = [cluster.mode_here], "remove selector: it is for multi-pool mode"
             elif of_pools and not any(_announces(cluster, each, advert, pool) for pool in cluster.pools):
                 why = f"{each.kind} {each.name} selects no pool"
@@ -131,14 +133,14 @@ def never_advertised(plan: Plan) -> Iterator[Diagnostic]:
         if pool.disabled:
             continue
         if cluster.mode.one_block:  # all pools, or none
-            message = "nobody announces podCIDRs: no advertisement has the type PodCIDR"
+            message = "no advertisement announces podCIDRs: none has the type PodCIDR"
             yield warning("IPC0587", cluster.field("spec", "bgp"), message, also=also, help=written)
             return
-        message, fix = f'nobody announces the blocks of pool "{pool.name}"', written
+        message, fix = f'no advertisement announces the blocks of pool "{pool.name}"', written
         if pool.name in cluster.auto_create:
             fix = "remove it from autoCreate: the operator's flag gives a pool no labels"
         elif adverts:
-            fix = "give it a label that one of them selects"
+            fix = "give the pool a label that an advertisement selects"
         yield warning("IPC0587", pool.at / "metadata" / "name", message, also=also, help=fix)
     for at, message, also, fix in _unheard(plan, covered) if bgp.with_peers(cluster) else ():
         yield warning("IPC0587", at, message, also=also, help=fix)
@@ -167,7 +169,7 @@ def _unheard(plan: Plan, pools: Mapping[str, Pool]) -> Iterator[tuple[Place, str
             message = f'{nodes[0]} announces its {what} of pool "{name}" to no peer{and_others(nodes)}'
             how = "families[].advertisements of the CiliumBGPPeerConfig of a peer"
             how = "exportPodCIDR or podIPPoolSelector" if isinstance(some[0], bgp.PeeringPolicy) else how
-            fix = f"announce it for IPv{family} by {how}" if family else "select the node in a nodeSelector"
+            fix = f"announce it for IPv{family} in {how}" if family else "select the node in a nodeSelector"
             yield pools[name].at / "metadata" / "name", message, also, fix
 
 
@@ -200,19 +202,20 @@ def nothing_for_peers(cluster: Cluster) -> Iterator[Diagnostic]:
     for config, family in product(cluster.peer_configs, cluster.families):
         has = f"{config.kind} {config.name}"
         if not config.families or family not in every:
-            message = f"{has} has no family with advertisements of IPv{family}"
+            message = f"{has} has no IPv{family} family with advertisements"
             fix = f"add {{afi: ipv{family}, safi: unicast, {labels}}} for peers with an IPv{family} address"
             yield warning("IPC0588", config.at / "spec" / "families", message, also=also, help=fix)
         for each in (one for one in config.families if one.family == family):
             if not (each.selector and any(each.selector.matches(one.labels, "") for one in adverts)):
                 has = f"{has} selects no advertisement for IPv{family}"
-                yield warning("IPC0588", each.at, has, also=also, help=f"write {labels}, the labels of one")
+                fix = f"write {labels}, with the labels of an advertisement"
+                yield warning("IPC0588", each.at, has, also=also, help=fix)
     chosen = [each for each in families if each.selector]
     for advert in adverts:
         if chosen and not any(one.selector and one.selector.matches(advert.labels, "") for one in chosen):
             has = f"{advert.kind} {advert.name}, whose labels are: {_labels(advert)}"
             also = [Related(one.at, "selected here") for one in chosen[:3]]
-            fix = "give it the labels that families[].advertisements of a peer select"
+            fix = "give it the labels that families[].advertisements of a peer selects"
             yield warning("IPC0588", advert.at, f"no CiliumBGPPeerConfig selects {has}", also=also, help=fix)
     for at, has, also, fix in _of_peers(cluster):
         yield warning("IPC0588", at, has, also=also, help=fix)
@@ -225,13 +228,13 @@ def _of_peers(cluster: Cluster) -> Iterator[tuple[Place, str, list[Related], str
         whose = f"{group.kind} {group.name}"
         for peer, name, family, at in group.peers:
             if name and configs and name not in configs:
-                fix = f"name one of {names(sorted(configs))}, or put {name} beside it"
-                has = f"peer {peer} of {whose} has peerConfigRef {name}, which is not here"
+                fix = f"name one of {names(sorted(configs))}, or add {name} to the folder"
+                has = f"peer {peer} of {whose} has peerConfigRef {name}, which does not exist here"
                 yield at / "peerConfigRef", has, [], fix
             for each in configs[name].families if family == 4 and name in configs else ():
                 if each.family == 6 and each.selector and 6 in cluster.families:
-                    fix = "announce IPv6 in a CiliumBGPPeerConfig of peers with an IPv6 address"
-                    has = f"peer {peer} of {whose} gets IPv6 over IPv4: routers with Linux reject the routes"
+                    fix = "announce IPv6 only in a CiliumBGPPeerConfig of peers with an IPv6 address"
+                    has = f"peer {peer} of {whose} gets IPv6 over IPv4: Linux routers reject these routes"
                     yield at / "peerAddress", has, [Related(each.at, "IPv6 is announced here")], fix
         if cluster.nodes and not any(
             group.selector.matches(bgp.labels_of(one), one.name) for one in cluster.nodes
@@ -254,13 +257,13 @@ def not_one_speaker(cluster: Cluster) -> Iterator[Diagnostic]:
     for nodes in twice.values():
         *others, last = chosen[nodes[0]]
         has = f"{last.kind} {' and '.join(each.name for each in chosen[nodes[0]])} select {nodes[0]}"
-        make, outcome = warning, "the first to select it gives it peers, and the others none"
+        make, outcome = warning, "only the first one gives it peers"
         if isinstance(last, bgp.PeeringPolicy):
             make, outcome = error, "its agent ends every session"
             if can(cluster.cilium, Capability.BGP_ADVERTISEMENT):
-                outcome = "its agent takes no change, and has no session after its next start"
+                outcome = "its agent ignores every change, and has no session after its next start"
         also = _places(others)
-        fix = "write a nodeSelector in each, so that one alone selects a node"
+        fix = "write a nodeSelector in each, so that only one selects each node"
         at, message = last.at / "spec" / "nodeSelector", f"{has}: {outcome}{and_others(nodes)}"
         yield make("IPC0589", at, message, also=also, help=fix)
     if alone and len(alone) < len(chosen):  # where one selects nobody, IPC0588 says so
@@ -281,7 +284,7 @@ def override_of_nothing(cluster: Cluster) -> Iterator[Diagnostic]:
             has_no = (
                 "no CiliumBGPClusterConfig gives peers to" if each.name in chosen else "the inventory lacks"
             )
-            message = f"{each.kind} {each.name} changes nothing: {has_no} node {each.name}"
+            message = f"{each.kind} {each.name} has no effect: {has_no} node {each.name}"
             also = _places(cluster.peer_clusters[:3])
-            fix = "name it as its node, change a nodeSelector, or remove it"
+            fix = "give it the name of its node, change a nodeSelector, or remove it"
             yield warning("IPC0590", each.at / "metadata" / "name", message, also=also, help=fix)

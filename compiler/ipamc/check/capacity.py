@@ -26,7 +26,7 @@ LOW = 10
 
 
 def nearly_full(cluster: Scheme, lock: Lock) -> Iterator[Diagnostic]:
-    """IPC0215: a pool has less than 10 % of its addresses free, or in blocks whose quarantine is over."""
+    """IPC0215: a pool has less than 10 % of its addresses free."""
     for pool_use in utilisation(cluster, lock):
         use, pool, part = pool_use.use, pool_use.pool, pool_use.family
         if not pool.disabled and not pool.unlisted and use.available * 100 < use.total * LOW:
@@ -66,27 +66,28 @@ def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
         way_out = larger_block_for_some(pools[name]) if name in pools else "use a larger block"
         node, room, pods = min(nodes, key=lambda found: (found[1] - found[2], found[0].name))
         every = f"; {names(node.name for node, *_ in nodes)}" if len(nodes) > 1 else ""
-        of_others = "" if node.max_pods else ", the fewest of other nodes"
-        those = f'{count(len(nodes), "node")} of pool "{name}" with fewer IPv{family} addresses than pods'
+        of_others = "" if node.max_pods else ", the lowest known value"
+        have = count(len(nodes), f'node of pool "{name}" has', f'nodes of pool "{name}" have')
+        those = f"{have} fewer IPv{family} addresses than pods"
         message = f"{those}: {node.name} has {room} for maxPods {pods}{of_others}{every}"
         found = warning("IPC0551", node.at, message, help=f"{way_out}, or lower maxPods")
         yield found.about(node.name for node, *_ in nodes)
 
 
 def too_many_routes(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0558: a table of the cloud has a route for each block of a node, up to `cloudRoutes`."""
+    """IPC0558: the cloud's route table has room for a route to each block, up to `cloudRoutes`."""
     cluster, most = plan.cluster, plan.cluster.cloud_routes
     planned = {node.name for node in cluster.nodes if node.planned} if most else set()
     nodes = sorted(plan.held if most else (), key=lambda name: (name in planned, name))
     lines = [*(line for name in nodes for line in plan.held[name]), *(plan.more if most else ())]
     if len(lines) > most:
         over = list(dict.fromkeys(line.node for line in lines[most:]))
-        further = f", {len(plan.more):,} of them of nodes that maximum allows" if plan.more else ""
-        needed = f"{len(lines):,} blocks need a route each{further}, and cloudRoutes is {most:,}"
-        fix = "raise the limit at the cloud, then cloudRoutes; or write routingMode: tunnel and remove it"
+        further = f" ({len(plan.more):,} for nodes that maximum allows)" if plan.more else ""
+        needed = f"{len(lines):,} blocks need a route each{further}, but cloudRoutes is {most:,}"
+        fix = "raise the limit at the cloud, then cloudRoutes; or remove it, and write routingMode: tunnel"
         if cluster.routing_mode == "tunnel":
             fix = "set --configure-cloud-routes=false for the cloud's controller, and remove cloudRoutes"
-        message = f"{over[0]} is the first node without a route: {needed}"
+        message = f"{needed}: {over[0]} is the first node without a route"
         yield warning("IPC0558", cluster.field("spec", "cloudRoutes"), message, help=fix).about(over)
 
 
@@ -96,7 +97,7 @@ def too_many_shards_needed(plan: Plan) -> Iterator[Diagnostic]:
     if wanted >= plan.lock.shards * 4:
         now = f"{count(len(plan.cluster.nodes), 'node')} in {count(plan.lock.shards, 'shard')}"
         message = f"{now}; shardSize {plan.cluster.shard_size} would make {wanted}"
-        fix = f"ipamc lock {plan.cluster.name} --reshard, once: every object's file moves"
+        fix = f"run once: ipamc lock {plan.cluster.name} --reshard (every object moves to another file)"
         yield warning("IPC0555", plan.cluster.field("spec", "output", "shardSize"), message, help=fix)
 
 
@@ -111,8 +112,8 @@ def too_many_entries(plan: Plan) -> Iterator[Diagnostic]:
         at, way_out = plan.cluster.at, "use a smaller block"
         if pool := plan.cluster.pools_by_name.get(name):
             at, way_out = next(iter(pool.families.values())).at / "blockSize", smaller_block(pool)
-        limit = f"{MOST_CRD_ADDRESSES:,} is the limit: {names(node for node, _ in nodes)}"
-        message = f"{nodes[0][1]:,} addresses in one CiliumNode, and {limit}"
+        limit = f"the limit is {MOST_CRD_ADDRESSES:,}: {names(node for node, _ in nodes)}"
+        message = f"{nodes[0][1]:,} addresses in one CiliumNode, but {limit}"
         yield error("IPC0531", at, message, help=f"{way_out}, or cluster-pool mode")
 
 
@@ -122,10 +123,10 @@ def room_for_unlisted(plan: Plan) -> Iterator[Diagnostic]:
         return
     for pool_use in utilisation(plan.cluster, plan.lock):
         pool, part = pool_use.pool, pool_use.family
-        at, what = part.at / "cidrs", f"has room for {count(pool_use.use.blocks_free, 'node')} more"
+        at, what = part.at / "cidrs", f"has room for {count(pool_use.use.blocks_free, 'more node')}"
         if pool.disabled:
             at = pool.at / "spec" / "disabled"
-            what = "is disabled: the operator gives out none of its blocks"
+            what = "is disabled: the operator hands out none of its blocks"
         if pool.unlisted:
             yield note("IPC0516", at, f'unlisted pool "{pool.name}" {what} (IPv{part.family})')
 

@@ -177,11 +177,11 @@ def cilium_node_differs(drift: Drift, disputed: Make) -> Iterator[Diagnostic]:
         if not late:
             foreign = strays[0].pool if ownership.is_foreign(strays[0]) else ""
             import_it = (
-                f"if pods of {name} are to use CiliumPodIPPool {foreign}: write it as a pool here; if not: "
+                f"if pods of {name} should use CiliumPodIPPool {foreign}: write it as a pool here; if not: "
             )
             fix = f"{import_it if foreign else _which_case(plan, name, make)}{drain}"
         elif Ownership.OWN in map(ownership.of, evidence.by(seen)):
-            fix = f"apply, and export its CiliumNode again; if it shows that then: {drain}"
+            fix = f"apply, and export its CiliumNode again; if it still shows this: {drain}"
         else:
             refresh = f"ipamc import {cluster.name} --refresh dump.json, with a new dump"
             fix = f"if {name} has moved since: {refresh}; if not: {drain}"
@@ -251,9 +251,7 @@ def pin_not_held(plan: Plan) -> Iterator[Diagnostic]:
                     address, holds = address_for(pool, pin.block), ", ".join(map(str, others))
                     message = f"node {name} is pinned to {pin.block} but holds {holds}"
                     if address:
-                        message = (
-                            f"{pin.block} follows {address}, the address of node {name}, which holds {holds}"
-                        )
+                        message = f"node {name} holds {holds}, but {pin.block} follows its address {address}"
                     fix = f"move the node: ipamc lock {plan.scheme.name} --renumber {name}"
                     yield warning("IPC0309", pin.at, message, help=fix)
 
@@ -268,8 +266,8 @@ def node_without_uid(plan: Plan) -> Iterator[Diagnostic]:
         what = "without a uid, which rendered Node objects need"
         message = several([node.name for node in without], "node", what)
         also = [Related(cluster.field("spec", "patchNodes"), f"patchNodes is {cluster.patch_nodes}")]
-        refresh = f"bring their uids in: ipamc import {cluster.name} --refresh dump.json"
-        planned = f"write planned: true for a node to come; for nodes that run, {refresh}"
+        refresh = f"import the uids: ipamc import {cluster.name} --refresh dump.json"
+        planned = f"write planned: true for future nodes; for running nodes, {refresh}"
         fix = f"{planned}; or write output: {{nodeObjects: create}}"
         yield error("IPC0554", without[0].at, message, also=also, help=fix)
 
@@ -281,23 +279,25 @@ def _by_hand(cluster: Scheme) -> list[Node]:
 
 
 def node_not_exported(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0556: beside nodes that were exported, one that somebody wrote is `planned`."""
+    """IPC0556: beside exported nodes, a node that was written by hand is `planned`."""
     cluster = plan.cluster
     own = [node for node in _by_hand(cluster) if not node.planned]
     if own and any(node.uid for node in cluster.nodes) and not any(node_without_uid(plan)):
-        message = several([node.name for node in own], "node", "without a uid, which the next refresh drops")
-        refresh = f"for nodes that run: ipamc import {cluster.name} --refresh dump.json"
-        fix = f"write planned: true for a node to come; {refresh}"
+        what = "without a uid, which the next refresh removes"
+        message = several([node.name for node in own], "node", what)
+        refresh = f"for running nodes: ipamc import {cluster.name} --refresh dump.json"
+        fix = f"write planned: true for future nodes; {refresh}"
         yield note("IPC0556", own[0].at, message, help=fix)
 
 
 def unread_pod_cidrs(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0557: `podCIDRs` that somebody wrote for a node are read."""
+    """IPC0557: `podCIDRs` that were written by hand are read."""
     cluster = plan.cluster
     own = [] if pod_cidrs_count(cluster) else [node for node in _by_hand(cluster) if node.pod_cidrs]
     if own:
         node = own[0]
-        message = several([each.name for each in own], "node", "whose podCIDRs nothing reads in this mode")
+        what = "with podCIDRs, which nothing reads in this mode"
+        message = several([each.name for each in own], "node", what)
         pin = f"pins: {{{node.name}: [{cidr_texts(node.pod_cidrs)}]}}"
         fix = f"to give {node.name} these blocks, pin them in its pool: {pin}"
         yield warning("IPC0557", node.at, message, help=fix)

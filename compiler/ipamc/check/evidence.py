@@ -17,7 +17,17 @@ from ipamc.model.cidr import Block, address_text
 from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can
 from ipamc.model.cluster import Cluster, Mode, Scheme
-from ipamc.model.diagnostics import Diagnostic, Related, Span, and_others, error, names, several, warning
+from ipamc.model.diagnostics import (
+    Diagnostic,
+    Related,
+    Span,
+    and_others,
+    count,
+    error,
+    names,
+    several,
+    warning,
+)
 from ipamc.model.evidence import Evidence
 from ipamc.model.limits import FEW_NODES, MOST_PLACES
 from ipamc.model.lock import Consent, Line, Lock, State
@@ -55,7 +65,7 @@ def adopt(lock: Lock, node: str) -> str:
 
 def other_dump(lock: Lock) -> str:
     """Return the beginning of a fix where many nodes are disputed."""
-    live = "; in multi-pool mode with the CIDRs of the live CiliumPodIPPools as they are"
+    live = ", after you copy the CIDRs of the live CiliumPodIPPools"
     pools = live if lock.mode is Mode.MULTI_POOL else ""
     replace = "if this dump is of another cluster, or older than the last apply, replace it"
     return f"{replace}; if the cluster is right: ipamc lock {lock.cluster} --adopt all{pools}; if not: "
@@ -90,10 +100,10 @@ def node_and_cilium_node_differ(
     counts = Evidence(cluster, lock.lines).of(node)
     take = adopt(lock, node.name) if any(OwnershipRules(cluster, lock.lines).strays(counts)) else ""
     if not take and cluster.mode is Mode.KUBERNETES:  # an agent copies them to the CiliumNode when it starts
-        join = f"restart its agent, and delete its pods of other blocks; if that does not help: {join}"
-    fix = f"see which block the pods use: {pods}; {take}{join}"
+        join = f"restart its agent, and delete its pods in other blocks; if that does not help: {join}"
+    fix = f"check which block the pods use: {pods}; {take}{join}"
     if cluster.mode is not Mode.KUBERNETES and cluster.bgp == "none":
-        fix += "; if nothing uses podCIDRs of Nodes: patchNodes: none"
+        fix += "; if nothing uses podCIDRs of Nodes, set patchNodes: none"
     return make("IPC0506", node.at, message, also=also, help=fix)
 
 
@@ -127,17 +137,18 @@ def block_unknown(
     if not unknown:
         return
     first, lock = unknown[0].node, f"ipamc lock {cluster.name}"
-    inferred = [f"{shown.block} of {shown.node}" for each in unknown for shown in each.inferred]
-    shows = [f"{shown.block} of {shown.node}" for each in unknown for shown in each.shown]
-    message = several([each.node.name for each in unknown], "running node", "whose blocks are not known")
-    message += f"; addresses in use tell {names(inferred)}" if inferred else ""
-    message += f", and no address in use is in {names(shows)}, which the input shows" if shows else ""
-    adopt = f"to take over what the addresses tell: {lock} --adopt all; " if inferred else ""
+    inferred = [f"{shown.block} on {shown.node}" for each in unknown for shown in each.inferred]
+    shows = [f"{shown.block} for {shown.node}" for each in unknown for shown in each.shown]
+    message = several([each.node.name for each in unknown], "running node", "with unknown blocks")
+    message += f"; pods use {names(inferred)}" if inferred else ""
+    message += f"; the input shows {names(shows)}, but no pod has an address there" if shows else ""
+    adopt = f"to adopt the blocks that pods use: {lock} --adopt all" if inferred else ""
     if not all(each.inferred or each.shown for each in unknown):
-        end = f"if they have no pods of Cilium's yet: {lock} --no-pods all, or NODE for each"
+        end = f"if they have no Cilium pods yet: {lock} --no-pods all, or --no-pods NODE for each"
     else:  # addresses in use prove that they have
-        end = f"or restart the agent of {first.name}, and refresh with a new dump"
-    yield error("IPC0434", first.at, message, help=f"{_add_to_input(cluster, first, dumped)}{adopt}{end}")
+        end = f"restart the agent of {first.name}, and refresh with a new dump"
+    ways = [_add_to_input(cluster, first, dumped), adopt, end]
+    yield error("IPC0434", first.at, message, help="; or ".join(filter(None, ways)))
 
 
 def _add_to_input(cluster: Scheme, node: Node, dumped: Collection[str]) -> str:
@@ -149,7 +160,7 @@ def _add_to_input(cluster: Scheme, node: Node, dumped: Collection[str]) -> str:
         has = {*dumped, "CiliumNode"} if seen else dumped
         kinds = ",".join(f"{kind.lower()}s" for kind in _ASKED if kind not in has)
         what = f"add {kinds} to the dump" if dumped else f"make a dump with {kinds}"
-        return f"{what}, and run ipamc import {cluster.name} --refresh dump.json; " if kinds else ""
+        return f"{what}, and run ipamc import {cluster.name} --refresh dump.json" if kinds else ""
     if seen:
         return ""
     dump = path = node.at.path
@@ -158,7 +169,7 @@ def _add_to_input(cluster: Scheme, node: Node, dumped: Collection[str]) -> str:
         dump = f"nodes.json, in place of {path}"
         if folder:
             dump = f"{folder}/nodes.json, and remove the nodes of {path}"
-    return f"kubectl get nodes,ciliumnodes -o json > {dump}; "
+    return f"kubectl get nodes,ciliumnodes -o json > {dump}"
 
 
 def pods_elsewhere(
@@ -168,10 +179,11 @@ def pods_elsewhere(
     given = {(shown.block, shown.node) for shown in evidence.every()}
     found = [shown for shown in taken if shown.node not in unknown and (shown.block, shown.node) not in given]
     if found:
-        what = "with addresses in use outside of their blocks, which are taken"
-        blocks = [f"{shown.block} ({shown.node})" for shown in found]
-        message = several(blocks, "node", what, number=len({shown.node for shown in found}))
-        fix = "restart the agents of these nodes, and delete the pods with such addresses"
+        one, more = "node uses addresses outside its blocks", "nodes use addresses outside their blocks"
+        uses = count(len({shown.node for shown in found}), one, more)
+        blocks = names(f"{shown.block} ({shown.node})" for shown in found)
+        message = f"{uses}; these count as taken: {blocks}"
+        fix = "restart the agents of these nodes, and delete the pods with these addresses"
         yield warning("IPC0439", found[0].at, message, help=fix)
 
 
@@ -184,10 +196,10 @@ def other_cluster(
         mine = next(line for line in lock.lines if line.node == first.name and line.state is State.HELD)
         share = f"{len(strange):,} of {len(strange) + agreeing:,} nodes"
         nodes = names(node.name for node in strange)
-        message = f"{share} show none of the blocks that the lock has for them: {nodes}"
-        also = [Related(line_at(lock, mine), f"{first.name} has {mine.block} here")]
-        right = f"if it is: ipamc lock {cluster.name} --adopt all"
-        fix = f"is this dump of this cluster? Replace it if not; {right}"
+        message = f"{share} show none of the blocks that the lock holds for them: {nodes}"
+        also = [Related(line_at(lock, mine), f"{first.name} holds {mine.block} here")]
+        right = f"if not: ipamc lock {cluster.name} --adopt all"
+        fix = f"if this dump is of another cluster, replace it; {right}"
         yield error("IPC0438", first.shown[0].at, message, also=also, help=fix)
 
 
@@ -196,7 +208,7 @@ def consent_about_nobody(cluster: Scheme, lock: Lock, consent: Consent) -> Itera
     for option, named in (("--no-pods", consent.no_pods), ("--adopt", consent.adopt)):
         known = {"all", *(node.name for node in cluster.nodes)} if named else set()
         for name in sorted(named - known):
-            message = f"{name} is not in the inventory, so {option} says nothing about it"
+            message = f"{name} is not in the inventory, so {option} does not apply"
             yield error("IPC0436", Span(lock.path), message, help="name a node of the inventory, or all")
 
 
@@ -206,9 +218,10 @@ def cilium_node_without_node(cluster: Scheme, shown: Iterable[ShownBlock]) -> It
     unlisted = outermost(cidr.block for family in families for cidr in family.ranges)
     found = [each for each in shown if index_around(unlisted, each.block) is None]
     if found:
-        blocks = [f"{each.node} ({each.block})" for each in found]
-        what = "without a node in the inventory, blocks taken"
-        message = several(blocks, "CiliumNode", what, number=len({each.node for each in found}))
+        one = "CiliumNode without a node in the inventory keeps its blocks"
+        more = "CiliumNodes without a node in the inventory keep their blocks"
+        keeps = count(len({each.node for each in found}), one, more)
+        message = f"{keeps}: {names(f'{each.node} ({each.block})' for each in found)}"
         fix = "add the node to the inventory, or kubectl delete ciliumnode"
         yield warning("IPC0424", found[0].at, message, help=fix)
 
@@ -222,9 +235,9 @@ def several_blocks(cluster: Scheme, adopted: Sequence[ShownBlock]) -> Iterator[D
         by_family[shown.node, shown.block.family].append(shown)
     for (node, family), blocks in by_family.items():
         if len(blocks) > 1:
-            what = f"{len(blocks)} IPv{family} blocks where {cluster.mode} mode gives one"
+            what = f"{len(blocks)} IPv{family} blocks, but {cluster.mode} mode allows one"
             message = f"node {node} shows {what}: {cidr_texts(shown.block for shown in blocks)}"
-            fix = "keep the block that its pods use, or use a larger block, or multi-pool mode"
+            fix = "keep only the block that its pods use, or use a larger block, or multi-pool mode"
             yield error("IPC0425", blocks[0].at, message, help=fix)
 
 
@@ -241,15 +254,15 @@ def _goes(cluster: Scheme, *nodes: str) -> tuple[str, str]:
     """Return which of some nodes is being deleted, to add to a message, and a fix; two times "" for none."""
     every: tuple[Node | CiliumNode, ...] = (*cluster.nodes, *cluster.cilium_nodes)
     goes = next((each.name for each in every if each.deleting and each.name in nodes), "")
-    wait = f"wait until kubectl get node,ciliumnode {goes} finds neither, then give the inputs again"
+    wait = f"wait until kubectl get node,ciliumnode {goes} finds neither, then export the inputs again"
     return (f"; {goes} is being deleted", wait) if goes else ("", "")
 
 
 def in_one_block(one: ShownBlock, other: ShownBlock, block: Block) -> Diagnostic:
     """IPC0437: the single addresses that two nodes show are in two blocks of the pool."""
     first, second = (
-        f"node {shown.node} {verb}{address_text(shown.block.family, shown.block.first)}"
-        for shown, verb in ((other, "shows "), (one, ""))
+        f"node {shown.node} shows {address_text(shown.block.family, shown.block.first)}"
+        for shown in (other, one)
     )
     message = f"{first}, and {second}: both are in block {block}"
     fix = f"use blocks smaller than /{block.prefix}, or drain one of the two and give it other addresses"
@@ -268,7 +281,7 @@ def already_given(
 ) -> Diagnostic:
     """IPC0423: a block that a running node shows is not another node's in the lock."""
     # `first` is the command that frees the line, if its own node shows another block.
-    state = "quarantined, of" if line.since else "held by" if line.state is State.HELD else "pending for"
+    state = "in quarantine for" if line.since else "held by" if line.state is State.HELD else "pending for"
     planned = any(node.planned for node in cluster.nodes if node.name == line.node)
     join = f"drain {shown.node}, delete its Node and CiliumNode, and let it join again"
     if stranger:
@@ -277,17 +290,17 @@ def already_given(
         if line.since:
             fix += f"; if {line.node} is really gone: ipamc lock {lock.cluster} --release {line.block}"
     elif first:
-        fix = f"{line.node} shows another block, too; first: {first}"
+        fix = f"{line.node} shows another block too; first run: {first}"
     elif line.moved and line not in lock.written:
         later = f"ipamc lock {lock.cluster} --adopt {shown.node}"
-        fix = f"{line.node} leaves it with this change; once that is merged: {later}"
+        fix = f"{line.node} leaves it with this change; after the merge: {later}"
     elif planned or line.state is not State.HELD:
         fix = f"{adopt(lock, shown.node)}{join}"
     else:
         refresh = f"ipamc import {lock.cluster} --refresh dump.json, with a new dump"
-        fix = f"see which of the two nodes uses it: {refresh}; if {line.node} does: {join}"
+        fix = f"check which of the two nodes uses it: {refresh}; if {line.node} does: {join}"
     goes, wait = _goes(cluster, shown.node, line.node)
-    message = f"node {shown.node} shows {shown.block}, which overlaps {line.block} {state} {line.node}{goes}"
+    message = f"node {shown.node} shows {shown.block}, which overlaps {line.block}, {state} {line.node}{goes}"
     also = [Related(line_at(lock, line, otherwise=shown.at), f"{state} {line.node} here")]
     return make("IPC0423", shown.at, message, also=also, help=wait or fix)
 
@@ -296,7 +309,7 @@ def settled_elsewhere(lock: Lock, node: NodeState, line: Line) -> Diagnostic:
     """IPC0435: a node is settled on the block that its CiliumNode shows, where the operator decides."""
     shows = f"its CiliumNode shows {cidr_texts(each.block for each in node.shown)}"
     message = f"{node.name} cannot be settled on {line.block}: {shows}"
-    also = [Related(line_at(lock, line), "its line")]
-    forget = f"drained, take CiliumNode {node.name} out of {node.shown[0].at.path}, and settle it again"
+    also = [Related(line_at(lock, line), "its line is here")]
+    forget = f"drained, remove CiliumNode {node.name} from {node.shown[0].at.path}, and settle it again"
     fix = f"if it is {forget}; if it has moved: ipamc import {lock.cluster} --refresh dump.json"
     return error("IPC0435", node.shown[0].at, message, also=also, help=fix)

@@ -38,7 +38,7 @@ def mode_without_follows(cluster: Cluster, pools: list[Pool]) -> Iterator[Diagno
     else:
         return
     for pool in pools:
-        message = f'pool "{pool.name}" follows {pool.follows[0].block}, and {why}'
+        message = f'pool "{pool.name}" follows {pool.follows[0].block}, but {why}'
         yield error("IPC0224", pool.follows[0].at, message, also=[cluster.mode_here], help=way_out)
 
 
@@ -46,35 +46,35 @@ def room_for_network(cluster: Cluster, pool: Pool, part: PoolFamily, network: Ra
     """IPC0225: a pool that follows a network has one range, with a block for each address of the network."""
     follows, size = f'pool "{pool.name}" follows {network.block}', part.block_size
     if part.family == 6 and network.block.prefix < FOLLOWED_IPV6:
-        message = f"{follows}, and a network of IPv6 is a /{FOLLOWED_IPV6} or smaller"
-        why = "the admission policy counts in the last group of the address"
-        fix = f"write the part of it, a /{FOLLOWED_IPV6} or longer, that nodes have: {why}"
+        message = f"{follows}, but an IPv6 network must be a /{FOLLOWED_IPV6} or longer"
+        why = "the admission policy counts only in the last group of the address"
+        fix = f"write only the part that the nodes use, a /{FOLLOWED_IPV6} or longer: {why}"
         yield error("IPC0225", network.at, message, help=fix)
         return
     also = [Related(network.at, "follows is here")]
     if len(part.ranges) > 1:
-        message = f"{follows}, and has {len(part.ranges)} ranges: which block is the n-th is not clear"
-        fix = "write one range; for another network of nodes, a pool of its own"
+        message = f"{follows} but has {len(part.ranges)} ranges: the order of its blocks is ambiguous"
+        fix = "write one range, and a separate pool for another network of nodes"
         yield error("IPC0225", part.ranges[1].at, message, also=also, help=fix)
     for cidr in part.ranges[:1]:
         prefix, there = room_for(part, network.block), max(size - cidr.block.prefix, -1)
         if cidr.block.prefix <= prefix:
             continue
         has = f"{cidr.block} has {1 << there:,}" if there >= 0 else f"{cidr.block} has none"
-        needs = f"its {network.block.size:,} addresses need as many blocks of /{size}"
-        fix = "follow a smaller network, or give smaller blocks (a longer blockSize)"
+        needs = f"its {network.block.size:,} addresses need {network.block.size:,} blocks of /{size}"
+        fix = "follow a smaller network, or use smaller blocks (a longer blockSize)"
         if prefix >= 8:
             fix = f"write a range of /{prefix}: {suggest_pool(cluster, pool, part.family, prefix)}; or {fix}"
-        yield error("IPC0225", cidr.at, f"{follows}: {needs}, and {has}", also=also, help=fix)
+        yield error("IPC0225", cidr.at, f"{follows}: {needs}, but {has}", also=also, help=fix)
 
 
 def networks_overlap(cluster: Cluster, pools: list[Pool]) -> Iterator[Diagnostic]:
     """IPC0226: the networks that pools follow share no address with each other, nor with a range."""
     pairs = [(pool, network) for pool in pools for network in pool.follows]
     for (outer, wide), (inner, network) in overlaps(pairs, lambda pair: pair[1].block):
-        text = f'{network.block}, which pool "{inner.name}" follows, overlaps {wide.block} of "{outer.name}"'
+        text = f'network {network.block} of pool "{inner.name}" overlaps {wide.block} of pool "{outer.name}"'
         also = [Related(wide.at, f"{wide.block} is here")]
-        fix = "let each pool follow a network of its own: a node has one block of a family"
+        fix = "let each pool follow a separate network: a node has one block of each family"
         yield error("IPC0226", network.at, text, also=also, help=fix)
     ranges = OverlapIndex(
         ((pool, cidr) for pool in cluster.pools for cidr in pool.ranges), lambda pair: pair[1].block
@@ -83,10 +83,10 @@ def networks_overlap(cluster: Cluster, pools: list[Pool]) -> Iterator[Diagnostic
         for pool, cidr in ranges.over(network.block):
             both = shared(cidr.block, network.block)
             if not covers(blocks_over(outermost(each.block for each in pool.reserved), both), both):
-                whose = f'{network.block}, which pool "{follower.name}" follows, overlaps {cidr.block}'
-                also = [Related(cidr.at, f'pool "{pool.name}" has it here')]
+                whose = f'network {network.block} of pool "{follower.name}" overlaps {cidr.block}'
+                also = [Related(cidr.at, f'pool "{pool.name}" has this range')]
                 reserve = "" if pool.follows else f", or {with_reserved(pool, both, 'the node network')}"
-                text = f'{whose} of pool "{pool.name}": a pod could have the address of a node'
+                text = f'{whose} of pool "{pool.name}": a pod could get the address of a node'
                 yield error("IPC0226", network.at, text, also=also, help=f"move the range{reserve}")
 
 
@@ -100,15 +100,15 @@ def several_addresses(pool: Pool) -> Iterator[Diagnostic]:
             before = by_family.setdefault(pin.block.family, pin)
             if other != node:
                 address = address_for(pool, pin.block)
-                message = f"nodes {other} and {node} both have {address}, and so the block {pin.block}"
+                message = f"nodes {other} and {node} both have {address}, so both get block {pin.block}"
                 also = [Related(theirs.at, f"{other} is here")]
-                fix = "take the one that is gone out of the inventory, or correct its InternalIP"
+                fix = "remove the node that is gone from the inventory, or correct its InternalIP"
                 yield error("IPC0227", pin.at, message, also=also, help=fix)
             if before is not pin:
                 both = " and ".join(address_for(pool, each.block) for each in (before, pin))
-                message = f"node {node} has {both}: its block is not clear"
+                message = f"node {node} has {both}: its block is ambiguous"
                 also = [Related(network.at, f'pool "{pool.name}" follows it') for network in pool.follows]
-                fix = "follow a network of which a node has one InternalIP, or correct the inventory"
+                fix = "follow a network in which each node has one InternalIP, or correct the inventory"
                 yield error("IPC0227", pin.at, message, also=also, help=fix)
 
 
@@ -124,7 +124,7 @@ def held_by_another(plan: Plan) -> Iterator[Diagnostic]:
             held = several(blocks, "node", "without an address there", number=number)
             message = f'pool "{pool.name}" follows {networks(pool)}, but its blocks are held by {held}'
             address = address_for(pool, first.block)
-            waits = f"; until then a node with {address} gets no block by admission" if address else ""
+            waits = f"; until then admission gives no block to a node with {address}" if address else ""
             fix = f"move {first.node}: ipamc lock {plan.cluster.name} --renumber {first.node}{waits}"
             found = warning("IPC0314", line_at(plan.lock, first, otherwise=pool.at), message, help=fix)
             yield found.about(line.node for line in lines)

@@ -72,18 +72,23 @@ class Faulty(Struct, frozen=True, kw_only=True):
         """Return the names of the nodes, sorted."""
         return sorted({line.node for line in self.lines})
 
+    @property
+    def them(self) -> str:
+        """Return a pronoun for the nodes."""
+        return "it" if len(self.nodes) == 1 else "them"
+
     def move(self, cluster: Scheme, where: str) -> str:
         """Return how to move the nodes; "" if they are moving already, or the operator allocates."""
         if self.replaced or cluster.shared_pools or any(line.state is State.PENDING for line in self.lines):
             return ""
         renumber = renumber_command(cluster, sorted(self.lines, key=lambda line: line.node))
-        return f"they keep what they hold; to move them {where}: {renumber}"
+        return f"nothing moves by itself; to move {self.them} {where}: {renumber}"
 
     def give_back(self, cluster: Scheme) -> str:
         """Return how to give the blocks back if the nodes need no others for them."""
         line, lock = self.lines[0], f"ipamc lock {cluster.name}"
-        more = ", and likewise each of the others" if len(self.nodes) > 1 else ""
-        leave = f"drain {line.node}, take it out of the inventory, and run {lock}"
+        more = "; repeat this for the other nodes" if len(self.nodes) > 1 else ""
+        leave = f"drain {line.node}, remove it from the inventory, and run {lock}"
         return f"{line.node} keeps it; to give it back, {leave}; then: {lock} --release {line.block}{more}"
 
     def illegal(self, code: str, message: str, *, also: Iterable[Related] = (), fix: str) -> Diagnostic:
@@ -159,16 +164,16 @@ def outside_pools(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
     native = not isinstance(cluster, AddressSpace) and (
         named is None or named.dialect is not Dialect.CLUSTER_CIDR
     )
-    keeps = " (disabled: true keeps what is held)" if native else ""
-    way_out = f"put the range back{keeps}, or consent to a move: {move}"
+    keeps = " (with disabled: true nodes only keep their blocks)" if native else ""
+    way_out = f"restore the range{keeps}, or move the nodes: {move}"
     if all(line.state is State.PENDING for line in group.lines):  # no node uses it yet
         release = ",".join(line.node for line in group.lines)
-        way_out = f"put the range back, or cancel the renumber: {lock} --release {release}"
+        way_out = f"restore the range, or cancel the renumber: {lock} --release {release}"
     if group.why in {Why.SHOWN, Why.DISPUTED}:
         block, node = group.lines[0].block, group.lines[0].node
         add = f"add {block} to the cidrs of a pool (or set unpooled: hold)"
         way_out = f"if its pods use it: {add}, then: {lock} --adopt {node}; if not: let {node} join again"
-    message = f"is outside every pool{f' (last in pool {pool})' if pool else ''}"
+    message = f"is outside all pools{f' (last in pool {pool})' if pool else ''}"
     yield group.illegal("IPC0410", message, fix=_settle(cluster, group) or way_out)
 
 
@@ -180,7 +185,7 @@ def _settle(cluster: Scheme, group: Faulty) -> str:
 
 def held_outside_pools(_: Scheme, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0417: blocks outside every pool are held, and not rendered."""
-    message = f"{group.lines[0].block} is held outside every pool and not rendered: {group.held_by}"
+    message = f"{group.lines[0].block} is outside all pools and not rendered; held by {group.held_by}"
     yield warning("IPC0417", group.at, message).about(group.nodes)
 
 
@@ -189,7 +194,7 @@ def over_excluded(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
     (found,) = group.fault.ranges
     cidr = found.block
     renumber = f"ipamc lock {cluster.name} --renumber {cidr}"
-    fix = _settle(cluster, group) or f"take {cidr} out of excludedCIDRs, or consent to a move: {renumber}"
+    fix = _settle(cluster, group) or f"remove {cidr} from excludedCIDRs, or move the nodes: {renumber}"
     also = [Related(found.at, f"{cidr} is excluded here")]
     yield group.illegal("IPC0411", f"overlaps excluded {cidr}", also=also, fix=fix)
 
@@ -199,14 +204,14 @@ def other_family(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
     family = f"IPv{group.fault.family}"
     also = [Related(cluster.field("spec", "ipFamilies"), "the families are set here")]
     message = f"is {family}, which is not in ipFamilies"
-    yield group.illegal("IPC0412", message, also=also, fix=f"put {family} back into ipFamilies")
+    yield group.illegal("IPC0412", message, also=also, fix=f"add {family} to ipFamilies again")
 
 
 def renamed_while_held(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0414: in multi-pool mode a pool keeps its name while nodes hold blocks of it."""
     before, pool = group.fault.before, _pool(cluster, group)
     at = pool.at / "metadata" / "name"
-    message = f"pool {before!r} is now {pool.name!r} while its blocks are held by {group.held_by}"
+    message = f"pool {before!r} is now named {pool.name!r}, but its blocks are held by {group.held_by}"
     yield error("IPC0414", at, message, also=[Related(group.at, "held here")], help=f"name it {before} again")
 
 
@@ -214,11 +219,11 @@ def no_longer_selected(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0304: a node holds a block of a pool that no longer selects it."""
     also = [Related(_pool(cluster, group).selector_at, "the selector is here")]
     message = f"pool {group.fault.pool} no longer selects {group.held_by}"
-    way_out = group.move(cluster, "to a pool that selects them")
+    way_out = group.move(cluster, f"to a pool that selects {group.them}")
     # Where each pool that selects a node gives it blocks of its own, this one has nowhere to go.
     if way_out and group.fault.nowhere:
         selector = terms(cluster).selector
-        way_out = f"they keep what they hold; no pool selects them: widen a {selector}, or add a pool"
+        way_out = f"no other pool selects {group.them}: widen a {selector}, or add a pool"
     elif way_out and not cluster.mode.one_block:
         way_out = group.give_back(cluster)
     yield warning("IPC0304", group.at, message, also=also, help=way_out).about(group.nodes)
@@ -228,10 +233,10 @@ def other_size(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0415: a held block has another size than the pool would give today."""
     pool, (have, size) = _pool(cluster, group), group.fault.sizes
     family = pool.families[group.fault.family]
-    message = f"pool {pool.name} now hands out /{size}, and a /{have} is kept by {group.held_by}"
+    message = f"pool {pool.name} now hands out /{size}, but a /{have} is held by {group.held_by}"
     at: At = family.at / "blockSize"
     if isinstance(cluster, AddressSpace):
-        message = f"a /{size} is asked for now, and a /{have} is kept by {group.held_by}"
+        message = f"the pool now requests a /{size}, but a /{have} is held by {group.held_by}"
         at = next(node.at for node in cluster.nodes if node.name == group.lines[0].node)
     also = [Related(at, "the size is set here")]
     fix = group.move(cluster, f"to blocks of /{size}")
@@ -248,12 +253,13 @@ def over_reserved(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
     found = next(iter(group.fault.ranges), None) or _pool(cluster, group).reserved_over(block)
     assert found is not None  # noqa: S101 - else it is no fault
     if found.node:
-        more = f", as {count(len(group.lines) - 1, 'other block')} do of nodes" if group.lines[1:] else ""
+        others = count(len(group.lines) - 1, "other block contains one", "other blocks contain one each")
+        more = f"; {others}" if group.lines[1:] else ""
         message = f"{block} contains the InternalIP of node {found.node}{more}; held by {group.held_by}"
         fix, here = group.move(cluster, "to blocks without addresses of nodes"), f"{found.node} is here"
     else:
         message = f"{block} overlaps reserved {found.block}; held by {group.held_by}"
-        fix, here = f"take {found.block} out of reserved", "reserved here"
+        fix, here = f"remove {found.block} from reserved", "reserved here"
         if not group.replaced:
             fix = f"move the node: ipamc lock {cluster.name} --renumber {block}; or {fix}"
     also = [Related(found.at, here)]

@@ -70,9 +70,9 @@ def over_budget(cluster: Scheme, lock: Lock, leavers: Leavers, holders: int) -> 
     allowed = allowed_to_leave(cluster, holders)
     rule = f"budget.leave allows {allowed:,}"
     if allowed == holders // 2:
-        rule = f"no more than half, {allowed:,}, may leave without consent"
+        rule = f"at most half ({allowed:,}) may leave without consent"
     words = terms(cluster)
-    some = several(leavers, words.unit, f"of {holders:,} {words.left}, and {rule}")
+    some = several(leavers, words.unit, f"of {holders:,} {words.left}, but {rule}")
     message = f"{some}{_in_common(leavers)}"
     another = words.other if len(leavers) == holders else ""
     return error("IPC0418", _first(lock, leavers), message, help=another + _way_out(cluster))
@@ -93,7 +93,7 @@ def emptied_pools(cluster: Scheme, lock: Lock, leavers: Leavers, surprising: Lea
 
 def empty_inventory(cluster: Scheme, leavers: Leavers) -> Diagnostic:
     """IPC0420: an inventory is not empty while nodes hold blocks."""
-    message = f"{terms(cluster).none} while the lock has blocks of {several(leavers, terms(cluster).unit)}"
+    message = f"{terms(cluster).none}, but the lock has blocks of {several(leavers, terms(cluster).unit)}"
     changed = f"git log --stat -- {typed(str(PurePath(cluster.at.path).parent))} shows what changed; or "
     return error("IPC0420", cluster.at, message, help=changed + _way_out(cluster))
 
@@ -102,9 +102,9 @@ def truncated_list(cluster: Scheme, consent: Consent, *, stale: bool) -> Iterato
     """IPC0421: a `List` is complete."""
     if cluster.truncated is not None and "all" not in consent.leave:
         make = error if stale else warning
-        message = "this list is one page of several: metadata.continue is set"
-        whole = "fetch it whole (kubectl get does; --chunk-size=0 for the raw API)"
-        fix = f"{whole}; to go on with it: ipamc lock {cluster.name} --leave all"
+        message = "this list is only one page: metadata.continue is set"
+        whole = "fetch the whole list (kubectl get does this; --chunk-size=0 for the raw API)"
+        fix = f"{whole}; to use this page anyway: ipamc lock {cluster.name} --leave all"
         yield make("IPC0421", cluster.truncated, message, help=fix)
 
 
@@ -116,9 +116,9 @@ def consent_without_leaver(
     for node in sorted(consent.leave - {"all"} - leavers.keys()):
         if node in present:
             message = f"{node} cannot leave: it is still {terms(cluster).listed}"
-            fix = f"take it out of {terms(cluster).home} first"
+            fix = f"remove it from {terms(cluster).home} first"
             yield error("IPC0422", present[node].at, message, help=fix)
         elif not any(line.node == node for line in lock.lines):
             meant = f"did you mean {near}? " if (near := nearest_name(node, leavers)) else ""
-            fix = f"{meant}ipamc show {cluster.name} --show-blocks lists who does"
+            fix = f"{meant}ipamc show {cluster.name} --show-blocks lists the holders"
             yield error("IPC0422", Span(lock.path), f"{node} cannot leave: it holds no block", help=fix)

@@ -10,7 +10,7 @@ from ipamc.model.cilium.operator_list import longest_prefix, sizes_of
 from ipamc.model.cilium.support import FIRST, LAST, READ_AT, Capability
 from ipamc.model.cilium.versions import can, since, text, until, waits_for_agent
 from ipamc.model.cluster import Cluster, Mode
-from ipamc.model.diagnostics import Diagnostic, Related, error, note, several, warning
+from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, note, several, warning
 from ipamc.model.limits import LEAST_BITS
 from ipamc.model.lock import Line
 
@@ -36,25 +36,24 @@ def check_modes(cluster: Cluster) -> Iterator[Diagnostic]:
 def unknown_version(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0501: the Cilium version is one that ipamc supports."""
     at = cluster.field("spec", "cilium", "version")
-    version, last, known = text(cluster.cilium), text(LAST), f"{text(FIRST)} to {text(LAST)}"
+    version, last, known = text(cluster.cilium), text(LAST), f"supported: {text(FIRST)} to {text(LAST)}"
     lowest = "write the lowest minor that runs in the cluster"
     if cluster.cilium < FIRST:
-        yield error("IPC0501", at, f"Cilium {version} is not supported: {known} are", help=lowest)
+        yield error("IPC0501", at, f"Cilium {version} is not supported ({known})", help=lowest)
     elif cluster.cilium > LAST and cluster.assume and not FIRST <= cluster.assume <= LAST:
-        message = f"Cilium {text(cluster.assume)} is not known either: {known} are"
+        message = f"Cilium {text(cluster.assume)} is not supported either ({known})"
         yield error("IPC0501", cluster.field("spec", "cilium", "assume"), message, help=f'write "{last}"')
     elif cluster.cilium > LAST:
-        newest = f"{READ_AT[LAST[1]]} is the newest whose source was read"
-        message = f"Cilium {version} is not known: {known} are, and {newest}"
-        assume = f'assume: "{last}" beside version, or --assume {last} for one run'
-        yield error("IPC0501", at, message, help=f"{lowest}; or take it for {last}: {assume}")
+        message = f"Cilium {version} is unknown ({known}, checked up to {READ_AT[LAST[1]]})"
+        assume = f'write assume: "{last}" beside version, or --assume {last} for one run'
+        yield error("IPC0501", at, message, help=f"{lowest}; or treat it as {last}: {assume}")
 
 
 def assumed_version(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0507: an unknown Cilium version is treated as a known one where `assume` says so."""
+    """IPC0507: an unknown Cilium version is treated as a known one if `assume` says so."""
     if cluster.written:
-        message = f"Cilium {text(cluster.written)} is not known, and taken for {text(cluster.cilium)}"
-        fix = "read its upgrade notes, and look at operator-status of the CiliumNodes after the first apply"
+        message = f"Cilium {text(cluster.written)} is unknown and treated as {text(cluster.cilium)}"
+        fix = "read its upgrade notes, and check operator-status of the CiliumNodes after the first apply"
         yield warning("IPC0507", cluster.field("spec", "cilium", "version"), message, help=fix)
 
 
@@ -77,7 +76,7 @@ def adopt_without_unlisted(cluster: Cluster, lines: Iterable[Line] = ()) -> Iter
     for family in cluster.families:
         unlisted = [pool for pool in cluster.pools if pool.unlisted and family in pool.families]
         if not unlisted:
-            message = f"operator: adopt, but no IPv{family} pool has unlisted: true"
+            message = f"operator: adopt needs an IPv{family} pool with unlisted: true"
             fix = "add a native IPPool with unlisted: true, or use operator: bystander"
             yield error("IPC0512", at, message, help=fix)
         mask = longest_prefix(cluster, family, lines)
@@ -85,7 +84,7 @@ def adopt_without_unlisted(cluster: Cluster, lines: Iterable[Line] = ()) -> Iter
             part = pool.families[family]
             if mask and part.block_size != mask:
                 size = f"blockSize {part.block_size}"
-                message = f'{size} of unlisted pool "{pool.name}" is not the operator\'s mask {mask}'
+                message = f'{size} of unlisted pool "{pool.name}" does not match the operator\'s mask {mask}'
                 also, fix = [Related(at, "the operator hands out blocks here")], f"set blockSize: {mask}"
                 yield error("IPC0512", part.at / "blockSize", message, also=also, help=fix)
 
@@ -96,7 +95,7 @@ def unlisted_elsewhere(cluster: Cluster) -> Iterator[Diagnostic]:
         return
     for pool in cluster.pools:
         if pool.unlisted:
-            gives = f"no operator gives out its blocks in {cluster.mode} mode with operator"
+            gives = f"no operator hands out its blocks in {cluster.mode} mode with operator"
             message = f'pool "{pool.name}" has unlisted: true, but {gives}: {cluster.operator}'
             fix = "remove unlisted, or use cluster-pool mode with operator: adopt"
             yield error("IPC0221", pool.at / "spec" / "unlisted", message, help=fix)
@@ -121,7 +120,7 @@ def crd_tunnel(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0532: crd mode has no tunnel routing."""
     if cluster.mode is Mode.CRD and cluster.routing_mode == "tunnel":
         at = cluster.field("spec", "cilium", "routingMode")
-        message = "routingMode: tunnel in crd mode, which supports native routing only"
+        message = "routingMode: tunnel does not work in crd mode, which supports only native routing"
         yield error("IPC0532", at, message, help="set routingMode: native")
 
 
@@ -143,7 +142,7 @@ def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0553: with `operator: adopt`, planned nodes need Cilium 1.18."""
     planned = [node for node in cluster.nodes if waits_for_agent(cluster, node)]
     if planned and cluster.operator_adopts:
-        what = f"with operator: adopt before Cilium {text(since(Capability.DO_NOT_GC))}"
+        what = f"with operator: adopt, which needs Cilium {text(since(Capability.DO_NOT_GC))} or newer"
         message = several([node.name for node in planned], "planned node", what)
         also = [Related(cluster.field("spec", "ipam", "operator"), "the operator hands out blocks here")]
         fix = "use operator: bystander, or remove the planned nodes until they join"
@@ -151,17 +150,16 @@ def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def not_rendered_yet(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0568: before Cilium 1.18, planned nodes get their blocks when they have joined."""
+    """IPC0568: before Cilium 1.18, planned nodes get their blocks after they join."""
     if cluster.mode not in {Mode.CLUSTER_POOL, Mode.CRD} or cluster.operator_adopts:
         return
     planned = [node for node in cluster.nodes if waits_for_agent(cluster, node)]
     if planned:
-        older = f"operators before Cilium {text(since(Capability.DO_NOT_GC))}"
-        because = f"because {older} delete a CiliumNode without a Node"
-        what = f"to get blocks by the first apply after joining, {because}"
-        message = several([node.name for node in planned], "planned node", what)
-        joined = f"when they have joined: ipamc apply {cluster.name}"
-        fix = f"{joined}; where Argo CD or Flux applies, refresh, compile and merge then"
+        one = "planned node gets its block at the first apply after it joins"
+        more = "planned nodes get their blocks at the first apply after they join"
+        message = f"{count(len(planned), one, more)}: {names(node.name for node in planned)}"
+        joined = f"after the join: ipamc apply {cluster.name}"
+        fix = f"{joined}; with Argo CD or Flux: refresh, compile and merge"
         found = note("IPC0568", planned[0].at / "planned", message, also=[cluster.version_here], help=fix)
         yield found.about(node.name for node in planned)
 

@@ -46,7 +46,8 @@ def multi_pool_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
 
 def needs(cluster: Cluster, what: str, capability: Capability) -> str:
     """Return the text that the cluster's Cilium lacks something, and the version that has it."""
-    return f"{what} with Cilium {text(cluster.cilium)}: it needs {text(since(capability))} or newer"
+    first, has = text(since(capability)), text(cluster.cilium)
+    return f"{what} needs Cilium {first} or newer, but the cluster has Cilium {has}"
 
 
 def multi_pool_tunnel(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -55,7 +56,7 @@ def multi_pool_tunnel(cluster: Cluster) -> Iterator[Diagnostic]:
         at = cluster.field("spec", "cilium", "routingMode")
         message = needs(cluster, "routingMode: tunnel in multi-pool mode", Capability.MULTI_POOL_TUNNEL)
         upgraded = f"until Cilium {text(since(Capability.MULTI_POOL_TUNNEL))} runs on all nodes"
-        fix = f"use cluster-pool mode {upgraded}; routingMode: native only if cilium-config has it"
+        fix = f"use cluster-pool mode {upgraded}; set routingMode: native only if cilium-config has it"
         yield error("IPC0522", at, message, help=fix)
 
 
@@ -71,7 +72,7 @@ def no_default_pool(cluster: Cluster) -> Iterator[Diagnostic]:
     named = next((pool for pool in cluster.pools if pool.name == "default"), None)
     if cluster.pinning == "none" and (named is None or named.pods_only):
         at = cluster.field("spec", "ipam", "pinning")
-        message = f'pinning: none, but no pool {"for nodes " if named else ""}has the name "default"'
+        message = f'pinning: none needs a pool {"for nodes " if named else ""}named "default"'
         yield error("IPC0525", at, message, help="name a pool default, or set pinning: pool")
 
 
@@ -122,7 +123,7 @@ def auto_create_pinned(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0533: with `pinning: node` there is no `autoCreate`."""
     if cluster.own_pools and cluster.auto_create:
         at, pools = cluster.field("spec", "ipam", "autoCreate"), ", ".join(cluster.auto_create)
-        message = f"autoCreate {pools} with pinning: node, where all pools are manifests"
+        message = f"autoCreate {pools} does not work with pinning: node, where all pools are manifests"
         also = [Related(cluster.field("spec", "ipam", "pinning"), "pinning is set here")]
         yield error("IPC0533", at, message, also=also, help="remove autoCreate, or set pinning: pool")
 
@@ -137,9 +138,9 @@ def first_and_further(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagn
             one, other = first[pool.name], further[pool.name]
             nodes = f"node {one.name} and a further one of node {other.name}"
             message = f'pool "{pool.name}" is the first candidate of {nodes}'
-            also = [Related(one.at, "first here"), Related(other.at, "further here")]
+            also = [Related(one.at, "first candidate here"), Related(other.at, "further candidate here")]
             narrow = f"narrow nodeSelector of {pool.name} or of the other pool so that they share no node"
-            fix = f"{narrow}, change priority, or split {pool.name} in two pools"
+            fix = f"{narrow}, change priority, or split {pool.name} into two pools"
             yield error("IPC0537", pool.at / "metadata" / "name", message, also=also, help=fix)
 
 
@@ -150,7 +151,7 @@ def one_hostname(cluster: Cluster) -> Iterator[Diagnostic]:
         before = first.setdefault(node.hostname, node)
         if before is not node:
             message = f"node {node.name} has the same {HOSTNAME} as node {before.name}: {node.hostname}"
-            fix = "give each node a hostname of its own, or set pinning: none"
+            fix = "give each node its own hostname, or set pinning: none"
             yield error("IPC0534", node.at, message, also=[Related(before.at, "the other node")], help=fix)
 
 
@@ -160,7 +161,7 @@ def name_too_long(cluster: Cluster) -> Iterator[Diagnostic]:
     for node in cluster.nodes:
         length = len(node.name)
         if HOSTNAME not in node.labels and length > 63:
-            name = f"its name of {length} characters is too long for one (63)"
+            name = f"its name of {length} characters is too long for a label value (limit 63)"
             message = f"node {node.name} has no label {HOSTNAME}, and {name}"
             yield error("IPC0535", node.at, message, help=f"add the node's label {HOSTNAME} to the inventory")
         elif cluster.own_pools and longest + 1 + length > 253:
@@ -219,17 +220,17 @@ def namespace_selector(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
         problem = "a block serves pods of every namespace"
     elif not can(cluster.cilium, Capability.POD_SELECTORS):
         first = text(since(Capability.POD_SELECTORS))
-        problem = f"Cilium {text(cluster.cilium)} has none; {first} is the first that has"
+        problem = f"it needs Cilium {first} or newer, but the cluster has Cilium {text(cluster.cilium)}"
     elif CALICO_NAME in selector.keys:
         problem = f"only Calico gives namespaces the label {CALICO_NAME}"
         help_ = "test kubernetes.io/metadata.name instead"
     elif selector.impossible:
         problem = selector.impossible
     elif pool.name in cluster.auto_create:
-        problem = "autoCreate cannot say it"
-        help_ = f"remove {pool.name} from autoCreate: a manifest can"
+        problem = "autoCreate does not support it"
+        help_ = f"remove {pool.name} from autoCreate: a manifest supports it"
     elif selector.label_selector is None:
-        problem = "Cilium takes a LabelSelector, which cannot say this"
+        problem = "Cilium takes a LabelSelector, which cannot express this"
         help_ = "write it with ==, in, not in, has and &&; or remove namespaceSelector, or this pool"
     else:
         return
@@ -241,7 +242,7 @@ def only_in_multi_pool(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
     """IPC0561: fields of pools that concern pods are for multi-pool mode."""
     fields = _written(pool)
     if fields and cluster.mode is not Mode.MULTI_POOL:
-        message = f'pool "{pool.name}" has {" and ".join(fields)}, which {cluster.mode} mode does not have'
+        message = f'pool "{pool.name}" has {" and ".join(fields)}, which {cluster.mode} mode does not support'
         fix = f"remove {' and '.join(fields)}, or use multi-pool mode"
         yield error("IPC0561", next(iter(fields.values())), message, also=[cluster.mode_here], help=fix)
 
@@ -257,12 +258,12 @@ def field_too_early(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
 
 
 def selects_no_pod(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
-    """IPC0563: what a pool says of pods can be rendered."""
+    """IPC0563: the fields of a pool that concern pods can be rendered."""
     for name in _written(pool):
         selector = pool.by_pods.get(name)
         if pool.name in cluster.auto_create and name not in FLAG_FIELDS:
-            problem = f'pool "{pool.name}" has {name}, and autoCreate cannot say that'
-            help_ = f"remove {pool.name} from autoCreate: a manifest can"
+            problem = f'pool "{pool.name}" has {name}, which autoCreate does not support'
+            help_ = f"remove {pool.name} from autoCreate: a manifest supports it"
         elif selector and (selector.label_selector is None or selector.impossible):
             why = selector.impossible or "its conditions exclude each other"
             problem = f'{name} of pool "{pool.name}" selects nothing: {why}'
@@ -282,7 +283,7 @@ def selects_for_each_node(
             first = next((want.node for want in wants if want.first is pool), None)
             if first:
                 has = f'pool "{pool.name}" has {field} and is the first candidate of node {first.name}'
-                message = f"{has}: with pinning: node each node would have such a pool"
+                message = f"{has}: with pinning: node each node would get such a pool"
                 pinning = Related(cluster.field("spec", "ipam", "pinning"), "pinning is set here")
                 also = [pinning, Related(first.at, "the node")]
                 other = "write another pool for the nodes, with a higher priority"
@@ -300,9 +301,9 @@ def pods_on_other_nodes(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Dia
         if pool.by_pods and others and not pool.disabled:
             field = next(iter(pool.by_pods))
             nodes = f"{count(others, 'node')} that its nodeSelector does not select"
-            message = f'{field} of pool "{pool.name}" selects pods on every node, also on {nodes}'
+            message = f'{field} of pool "{pool.name}" selects pods on every node, including {nodes}'
             also = [Related(pool.selector_at, "the nodes are selected here")]
-            fix = "keep these pods on the pool's nodes by a nodeSelector of their own"
+            fix = "keep these pods on the pool's nodes with a nodeSelector of their own"
             yield warning("IPC0567", _field(pool, field), message, also=also, help=fix)
 
 
@@ -314,11 +315,10 @@ def selected_twice(cluster: Cluster) -> Iterator[Diagnostic]:
         equal = pool.by_pods == other.by_pods
         make = error if equal else warning
         field = next(iter(pool.by_pods))
-        which, is_, gets = ("every", "is", "gets") if equal else ("a", "may be", "would get")
-        too = f'selected by pool "{other.name}" too, and {gets} no address'
-        message = f'{which} pod that pool "{pool.name}" selects {is_} {too}'
+        same = "select the same pods, which get" if equal else "may select the same pod, which would get"
+        message = f'pools "{pool.name}" and "{other.name}" {same} no address'
         also = [Related(_field(other, next(iter(other.by_pods))), "the other pool")]
-        exclude = "let the two exclude each other by values of one label"
+        exclude = "make the selectors exclude each other by values of one label"
         fix = f"{exclude}, or remove {' and '.join(pool.by_pods)} of one"
         yield make("IPC0565", _field(pool, field), message, also=also, help=fix)
 

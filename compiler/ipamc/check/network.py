@@ -18,13 +18,13 @@ _MASQUERADE = ("spec", "cilium", "masquerade")
 
 
 def masquerading_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0581: what `masquerade` asks for is in that Cilium, and in that mode."""
+    """IPC0581: the cluster's Cilium and mode support the fields of `masquerade`."""
     asked = cluster.masquerade
     if asked is None:
         return
     six, agent, pools = 6 in cluster.families, asked.ip_masq_agent, Capability.SKIP_MASQUERADE
     used = (
-        (six and agent, "ipMasqAgent", "an ip-masq-agent of IPv6", Capability.IP_MASQ_AGENT_IPV6),
+        (six and agent, "ipMasqAgent", "IPv6 in the ip-masq-agent", Capability.IP_MASQ_AGENT_IPV6),
         (six and not agent, "ipMasqAgent", "ipv6-native-routing-cidr", Capability.IPV6_NATIVE_ROUTING),
         (asked.link_local_6, "masqLinkLocalIPv6", "masqLinkLocalIPv6", Capability.IP_MASQ_AGENT_IPV6),
         (asked.only_default_pool, "onlyMasqueradeDefaultPool", "onlyMasqueradeDefaultPool", pools),
@@ -32,7 +32,7 @@ def masquerading_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
     for is_used, name, what, capability in used:
         at = cluster.field(*_MASQUERADE, name)
         if is_used and not can(cluster.cilium, capability):
-            instead = "write ipMasqAgent: false" if "agent of" in what else f"remove {name}"
+            instead = "write ipMasqAgent: false" if "in the" in what else f"remove {name}"
             fix = f"{'remove masquerade' if what.startswith('ipv6') else instead}, or use a newer Cilium"
             message = needs(cluster, what, capability)
             yield error("IPC0581", at, message, also=[cluster.version_here], help=fix)
@@ -41,7 +41,7 @@ def masquerading_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
             yield error("IPC0581", at, message, also=[cluster.mode_here], help=f"remove {name}")
     for name, is_used in (("masqLinkLocal", asked.link_local), ("masqLinkLocalIPv6", asked.link_local_6)):
         if is_used and not agent:
-            message = f"{name} with ipMasqAgent: false: only the ip-masq-agent reads it"
+            message = f"{name} has no effect with ipMasqAgent: false: only the ip-masq-agent reads it"
             fix = f"remove {name}, or ipMasqAgent: false"
             yield error("IPC0581", cluster.field(*_MASQUERADE, name), message, help=fix)
 
@@ -64,15 +64,15 @@ def check_masquerading(plan: Plan, members: Sequence[Block] | None) -> Iterator[
 def unknown_members(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0582: the other clusters of the address space are known where their addresses are rendered."""
     space = cluster.address_space
-    message = f"masquerade lists the clusters of address space {space}, and no index of it is beside this one"
+    message = f"masquerade lists the clusters of address space {space}, but the space has no index here"
     also = [Related(cluster.field("spec", "addressSpace"), "the address space is named here")]
     alone = "write masquerade: {addressSpace: false}, and their CIDRs in nonMasqueradeCIDRs"
-    fix = f"write it where the other clusters are: ipamc init --space {space}; or {alone}"
+    fix = f"write the index beside the other clusters: ipamc init --space {space}; or {alone}"
     yield error("IPC0582", cluster.field(*_MASQUERADE), message, also=also, help=fix)
 
 
 def not_one_cidr(cluster: Cluster, blocks: Sequence[Block]) -> Iterator[Diagnostic]:
-    """IPC0583: with `ipMasqAgent: false`, one CIDR of a family has all that is not masqueraded."""
+    """IPC0583: with `ipMasqAgent: false`, one CIDR of a family covers all that is not masqueraded."""
     native = native_routing(cluster, blocks)
     for family in cluster.families:
         some = list(aggregated(block for block in blocks if block.family == family))
@@ -82,18 +82,19 @@ def not_one_cidr(cluster: Cluster, blocks: Sequence[Block]) -> Iterator[Diagnost
             continue
         flag, written = f"ipv{family}-native-routing-cidr", cluster.native_routing
         if one and written:
-            at, message = written.at, f"{names(map(str, outside))} outside nativeRoutingCIDR {one}"
+            at, message = written.at, f"nativeRoutingCIDR {one} does not cover {names(map(str, outside))}"
             fix = "widen nativeRoutingCIDR"
         else:
             at = cluster.field(*_MASQUERADE, "ipMasqAgent")
-            message = f"{flag} is one CIDR, and these are {len(some)}: {names(map(str, some))}"
-            fix = "write nativeRoutingCIDR, one CIDR that has them all"
-        also = [Related(cluster.field(*_MASQUERADE), "asked for here")]
-        yield error("IPC0583", at, message, also=also, help=f"{fix}; or ipMasqAgent: true, which has a list")
+            message = f"{flag} takes one CIDR, but the pools need {len(some)}: {names(map(str, some))}"
+            fix = "write one nativeRoutingCIDR that covers them all"
+        also = [Related(cluster.field(*_MASQUERADE), "masquerade is set here")]
+        fix = f"{fix}; or set ipMasqAgent: true, which takes a list"
+        yield error("IPC0583", at, message, also=also, help=fix)
 
 
 def mount_by_hand(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0584: where Helm does not do it, the agents' pods mount the ConfigMap of the ip-masq-agent."""
+    """IPC0584: without Helm, the agents' pods mount the ConfigMap of the ip-masq-agent."""
     if cluster.managed_by != "helm":
         file = "key config, as /etc/config/ip-masq-agent"
         message = f"the DaemonSet cilium must mount ConfigMap ip-masq-agent, {file}"

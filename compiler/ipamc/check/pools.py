@@ -41,18 +41,18 @@ def check_ranges(pools: Sequence[Pool]) -> Iterator[Diagnostic]:
 
 
 def not_given(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0704: a pool has the ranges that it asks of an address space."""
+    """IPC0704: a pool has the ranges that it requests from an address space."""
     for pool in cluster.networks:
         for family, part in pool.families.items():
             if (ask := part.ask) and len(part.ranges) < ask.ranges:
                 wants = count(ask.ranges, f"IPv{family} range")
-                has = f"has {len(part.ranges):,}" if part.ranges else "has none"
-                fix = f"let the space decide: ipamc compile {ask.space}; then compile this cluster again"
+                has = f"but has {len(part.ranges):,}" if part.ranges else "but has none"
+                fix = f"compile the space: ipamc compile {ask.space}; then compile this cluster again"
                 if ask.space not in ask.beside:
-                    has = "no index of it is beside the cluster"
+                    has = "but the space has no index here"
                     if near := nearest_name(ask.space, ask.beside):
                         fix = f"did you mean {near}? If not, {fix}"
-                text = f'pool "{pool.name}" asks address space {shown(ask.space)} for {wants}, and {has}'
+                text = f'pool "{pool.name}" requests {wants} from address space {shown(ask.space)}, {has}'
                 yield error("IPC0704", ask.at, text, help=fix)
 
 
@@ -62,10 +62,10 @@ def ranges_overlap(pools: Iterable[Pool]) -> Iterator[Diagnostic]:
     for outer, inner in overlaps(ranges, lambda pool_range: pool_range.range.block):
         wide, block = outer.range.block, inner.range.block
         same_pool = outer.pool.name == inner.pool.name
-        whose = "another range of its own" if same_pool else f'pool "{outer.pool.name}"'
+        whose = "another range of the pool" if same_pool else f'pool "{outer.pool.name}"'
         message = f'{block} of pool "{inner.pool.name}" overlaps {whose}'
         also = [Related(outer.range.at, f"{wide} is here")]
-        fix = f"{'' if wide == block else f'split {wide} around {block}, or '}drop one of the two"
+        fix = f"{'' if wide == block else f'split {wide} around {block}, or '}remove one of the two"
         if outer.pool.dialect is inner.pool.dialect is Dialect.CLUSTER_CIDR and wide == block:
             sizes = " and ".join(f"/{each.pool.families[block.family].block_size}" for each in (outer, inner))
             fix = f"write both as one IPPool with blockSizes ({sizes}, each with its nodeSelector); or {fix}"
@@ -73,7 +73,7 @@ def ranges_overlap(pools: Iterable[Pool]) -> Iterator[Diagnostic]:
 
 
 def over_excluded_world(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0208: no range shares an address with an excluded CIDR, unless `reserved` covers what they share."""
+    """IPC0208: no range shares an address with an excluded CIDR, unless it is reserved."""
     for pool in cluster.pools:
         reserved = outermost(cidr.block for cidr in pool.reserved)
         for cidr in pool.ranges:
@@ -81,7 +81,7 @@ def over_excluded_world(cluster: Cluster) -> Iterator[Diagnostic]:
                 both = shared(cidr.block, excluded.block)
                 if not covers(blocks_over(reserved, both), both):
                     message = f'{cidr.block} of pool "{pool.name}" overlaps excluded {excluded.block}'
-                    also = [Related(excluded.at, f"{excluded.block} excluded here")]
+                    also = [Related(excluded.at, f"{excluded.block} is excluded here")]
                     fix = "use another range, or remove the excluded CIDR"
                     if both != cidr.block:
                         fix = f"remove one of the two, or {with_reserved(pool, both, str(both))}"
@@ -104,10 +104,10 @@ def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
         also = [Related(first.at, f"{first.name} has {address_text(address.family, address.first)}")]
         reserve = f"move the range, or {with_reserved(pool, network, 'the node network')}"
         if pool.reserved_over(address) is None:
-            message += ", and Cilium's operator may give it to a pod"
+            message += "; Cilium's operator may give it to a pod"
             yield warning("IPC0209", cidr.at, message, also=also, help=reserve)
         else:
-            message += "; no node gets a block around one of them"
+            message += "; no node gets a block that contains one"
             yield note("IPC0209", cidr.at, message, also=also, help=reserve)
 
 
@@ -126,10 +126,10 @@ def block_larger_than_range(pool: Pool) -> Iterator[Diagnostic]:
     for family, part in pool.families.items():
         for cidr in part.ranges:
             if part.block_size < cidr.block.prefix and not (pool.dialect is Dialect.CALICO and pool.disabled):
-                message = f'{cidr.block} of pool "{pool.name}" holds no block of /{part.block_size}'
+                message = f'{cidr.block} of pool "{pool.name}" is smaller than a block of /{part.block_size}'
                 also = [Related(part.at / "blockSize", "the block size is set here")]
                 whole = f"{block_size(pool, family, cidr.block.prefix)}, for a block as large as the range"
-                fix = f"set {_meant_size(pool, family, cidr.block)}{whole}, or drop the range"
+                fix = f"set {_meant_size(pool, family, cidr.block)}{whole}, or remove the range"
                 yield error("IPC0210", cidr.at, message, also=also, help=fix)
         least = min((cidr.block.prefix for cidr in part.ranges), default=0)
         for number, size_class in enumerate(pool.block_sizes, 1):
@@ -146,14 +146,14 @@ def dialect_bounds(pool: Pool) -> Iterator[Diagnostic]:
     for family, part in pool.families.items():
         low, high = CALICO_BOUNDS[family]
         if pool.dialect is Dialect.CALICO and not low <= part.block_size <= high:
-            bounds = f"{low} to {high}, which Calico allows for IPv{family}"
-            message = f"blockSize {part.block_size} is not one of {bounds}"
+            bounds = f"{low} to {high}, the bounds of Calico for IPv{family}"
+            message = f"blockSize {part.block_size} is outside {bounds}"
             best = min(max(part.block_size, low), high)
             fix = f"use {best}, or write the pool in the native form: {native_form(pool, {})}"
             yield error("IPC0212", part.at / "blockSize", message, help=fix)
         host_bits = BITS[family] - part.block_size
         if pool.dialect is Dialect.CLUSTER_CIDR and host_bits < LEAST_HOST_BITS:
-            least = f"{LEAST_HOST_BITS}, the least that ClusterCIDR allows"
+            least = f"{LEAST_HOST_BITS}, the minimum of ClusterCIDR"
             fix = f"use {LEAST_HOST_BITS} or more, or write the pool in the native form: "
             fix += native_form(pool, {})
             message = f"perNodeHostBits {host_bits} is less than {least}"
@@ -167,11 +167,11 @@ def reserved_outside(pool: Pool) -> Iterator[Diagnostic]:
         if not blocks_over(ranges, reserved.block):
             message = f'reserved {reserved.block} lies outside pool "{pool.name}"'
             also = [Related(pool.at / "spec", "the pool is here")]
-            yield error("IPC0213", reserved.at, message, also=also, help="move it into a range, or drop it")
+            yield error("IPC0213", reserved.at, message, also=also, help="move it into a range, or remove it")
     for node, pins in sorted(pool.pins.items()) if not pool.follows else ():
         for pin in pins:
             if index_around(ranges, pin.block) is None:
-                message = f'pin {pin.block} of node {node} lies in no range of pool "{pool.name}"'
+                message = f'pin {pin.block} of node {node} lies outside pool "{pool.name}"'
                 also = [Related(pool.at / "spec", "the pool is here")]
                 fix = "pin a block inside a range, or add the range"
                 yield error("IPC0213", pin.at, message, also=also, help=fix)
@@ -189,7 +189,7 @@ def impossible_selector(pool: Pool) -> Iterator[Diagnostic]:
         if why := size_class.selector.impossible:
             at = size_class.at / "nodeSelector"
             message = f'no node can match this size class of pool "{pool.name}": {why}'
-            yield warning("IPC0214", at, message, help="correct the selector, or drop the class")
+            yield warning("IPC0214", at, message, help="correct the selector, or remove the class")
 
 
 def unknown_overflow(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -250,7 +250,7 @@ def ipv6_too_wide(
             if mask - cidr.block.prefix > IPV6_BLOCK_BITS:
                 sized = part if part.block_size == mask else first.get(mask, part)
                 where = "here" if sized is part else "here, for the whole cluster"
-                has = f"has 2^{mask - cidr.block.prefix} blocks of /{mask}; 2^{IPV6_BLOCK_BITS} is the limit"
+                has = f"has 2^{mask - cidr.block.prefix} blocks of /{mask}; the limit is 2^{IPV6_BLOCK_BITS}"
                 message = f'{cidr.block} of pool "{pool.name}" {has}'
                 also = [Related(sized.at / "blockSize", f"the block size is set {where}")]
                 larger = block_size(pool, 6, cidr.block.prefix + IPV6_BLOCK_BITS)
@@ -295,7 +295,7 @@ def pin_over_reserved(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]
         ):
             if under and not under.node:
                 message = f"pin {pin.block} of node {pin.node} overlaps {what} {under.block}"
-                fix = f"pin another block, or take {shared(under.block, pin.block)} out of {field}"
+                fix = f"pin another block, or remove {shared(under.block, pin.block)} from {field}"
                 yield error("IPC0218", pin.at, message, also=[Related(under.at, f"{what} here")], help=fix)
 
 
@@ -308,14 +308,14 @@ def several_pins(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]:
         before = first.setdefault((pin.node, pin.block.family), pin)
         if before is not pin:
             blocks = f"several IPv{pin.block.family} blocks"
-            message = f"node {pin.node} is pinned to {blocks}, and {cluster.mode} mode gives one"
+            message = f"node {pin.node} is pinned to {blocks}, but {cluster.mode} mode allows one"
             also = [Related(before.at, f"{before.block} is pinned here")]
             fix = "pin one larger block, or use multi-pool mode"
             yield error("IPC0502", pin.at, message, also=also, help=fix)
     for pool in cluster.pools:
         if pool.blocks_per_node > 1:
-            at, gives = pool.at / "spec" / "blocksPerNode", f"gives {pool.blocks_per_node} blocks a node"
-            message = f'pool "{pool.name}" {gives}, and {cluster.mode} mode has one a family'
+            at, gives = pool.at / "spec" / "blocksPerNode", f"has blocksPerNode: {pool.blocks_per_node}"
+            message = f'pool "{pool.name}" {gives}, but {cluster.mode} mode allows one block a family'
             fix = "use a larger block (a shorter blockSize), or multi-pool mode"
             yield error("IPC0502", at, message, also=[cluster.mode_here], help=fix)
 
@@ -324,8 +324,8 @@ def pin_in_unlisted(pins: list[Pin]) -> Iterator[Diagnostic]:
     """IPC0222: no node is pinned to a block of an `unlisted` pool."""
     for pin in pins:
         if pin.pool.unlisted:
-            pool = f'unlisted pool "{pin.pool.name}", which the operator hands out'
-            message = f"pin {pin.block} of node {pin.node} is of {pool}"
+            pool = f'unlisted pool "{pin.pool.name}", whose blocks the operator hands out'
+            message = f"pin {pin.block} of node {pin.node} is in {pool}"
             also = [Related(pin.pool.at / "spec" / "unlisted", "the pool is unlisted here")]
             yield error("IPC0222", pin.at, message, also=also, help="pin a block of another pool")
 
@@ -342,17 +342,17 @@ def usage_apart(pool: Pool, usage: Usage) -> Iterator[Diagnostic]:
     """IPC0602: the bounds of `usage` leave room between them."""
     if usage.low >= usage.high:
         message = f'usage of pool "{pool.name}": low {usage.low} is not below high {usage.high}'
-        fix = "leave some 40 percent between the two: {high: 85, low: 40}"
+        fix = "leave about 40 percent between the two: {high: 85, low: 40}"
         yield error("IPC0602", usage.at, message, help=fix)
     if not usage.least <= pool.blocks_per_node <= usage.most:
-        number, bounds = pool.blocks_per_node, f"from minBlocks {usage.least} to maxBlocks {usage.most}"
+        number, bounds = pool.blocks_per_node, f"between minBlocks {usage.least} and maxBlocks {usage.most}"
         message = f'usage of pool "{pool.name}": blocksPerNode {number} is not {bounds}'
         fix = f"write minBlocks: {min(usage.least, number)}, maxBlocks: {max(usage.most, number)}"
         yield error("IPC0602", usage.at, message, help=fix)
 
 
 def usage_of_mode(cluster: Cluster, pool: Pool, usage: Usage) -> Iterator[Diagnostic]:
-    """IPC0603: `usage` has the fields that the mode can follow."""
+    """IPC0603: `usage` has only fields that the mode supports."""
     grows = cluster.mode is Mode.CRD or cluster.own_pools
     fields = {
         "minBlocks": not grows and usage.least != 1,
@@ -361,5 +361,6 @@ def usage_of_mode(cluster: Cluster, pool: Pool, usage: Usage) -> Iterator[Diagno
     }
     for name in (name for name, refused in fields.items() if refused):
         pinning = f" with pinning: {cluster.pinning}" if cluster.mode is Mode.MULTI_POOL else ""
-        message = f'usage of pool "{pool.name}" has {name}, which {cluster.mode} mode{pinning} cannot follow'
+        unsupported = f"{cluster.mode} mode{pinning} does not support"
+        message = f'usage of pool "{pool.name}" has {name}, which {unsupported}'
         yield error("IPC0603", usage.at / name, message, also=[cluster.mode_here], help=f"remove {name}")

@@ -16,7 +16,7 @@ from ipamc.model.address_sets import blocks_over, covers, outermost, shared, sub
 from ipamc.model.cidr import Block, OverlapIndex, around
 from ipamc.model.cilium.operator_list import Assumed, longest_prefix, operator_lists
 from ipamc.model.cluster import LOCK_MODES, Cluster, Mode, Pool, Scheme
-from ipamc.model.diagnostics import Diagnostic, Related, Span, error, several
+from ipamc.model.diagnostics import Diagnostic, Related, Span, count, error, names, several
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.node import CiliumNode
 from ipamc.model.plan import Origin, Plan, Want
@@ -104,8 +104,8 @@ def pinning_changed(
         was, place = "shared by its nodes", "no node's first candidate"
         if also.at == published.of_nodes:
             was, place = "divided among its nodes", "the first candidate of all its nodes"
-        renames = f"which renames the pool of {block}, which node {node} holds"
-        message = f'pool "{pool.name}" was {was} and would not be, {renames}'
+        renames = f"this renames the pool of {block}, which node {node} holds"
+        message = f'pool "{pool.name}" would no longer be {was}: {renames}'
         fix = f"change priority or nodeSelector so that it is {place}"
         return error("IPC0536", pool.at / "metadata" / "name", message, also=[also], help=fix)
     message = f"pinning: {cluster.pinning} would rename the pool of {block}, which node {node} holds"
@@ -135,8 +135,9 @@ def check_mode_change(
 
 def not_online(cluster: Scheme, lock: Lock, old: str, lost: list[Line], before: Related) -> Diagnostic:
     """IPC0543: the mode of a cluster with nodes changes only where nodes can keep their blocks."""
-    nodes = several({line.node for line in lost}, "node", "cannot keep blocks in this change of mode")
-    message = f"{old} to {cluster.mode}: {nodes}"
+    nodes = {line.node for line in lost}
+    cannot = count(len(nodes), "node cannot keep its blocks", "nodes cannot keep their blocks")
+    message = f"mode {old} to {cluster.mode}: {cannot}: {names(nodes)}"
     build = f"set mode: {old} again, and build a new cluster for {cluster.mode}"
     if keeps_blocks(old, cluster.mode):
         fewer = f"maxBlocks: 1 and ipamc resize, or ipamc lock {cluster.name} --renumber {lost[0].node}"
@@ -153,10 +154,10 @@ def held_outside_pools_of_mode(
     """IPC0544: while the mode changes, every held block lies in a pool."""
     outside = [line for line in held if not line.pool]
     if outside:
-        what = f"outside every pool would not be rendered for {cluster.mode} mode"
+        what = f"outside all pools would not be rendered for {cluster.mode} mode"
         message = several([f"{line.node} ({line.block})" for line in outside], "block", what)
         also = [Related(cluster.field("spec", "ipam", "mode"), "the mode changes here")]
-        pool = "a pool with these ranges (disabled: true if it is to give out nothing new)"
+        pool = "a pool with these ranges (disabled: true if it should hand out nothing new)"
         fix = f"set mode: {old} again, add {pool}, and compile; then change the mode"
         yield error("IPC0544", line_at(lock, outside[0]), message, also=also, help=fix)
 
@@ -261,10 +262,10 @@ def known_in_part(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:
     reason = next(_in_part(before, operator_lists(cluster, plan.lock.lines, masks), masks), None)
     if reason:
         at = cluster.field("spec", "ipam", "operator")
-        rest = "give their other addresses to other nodes"
-        message = f"the operator would reserve only a part of what some nodes have, and {rest}: {reason}"
-        fix = f"add CiliumNodes to the input, which show the blocks of each node: {DUMP}"
-        yield error("IPC0517", at, message, also=[Related(before.at, "rendered before")], help=fix)
+        rest = "hand out the others again"
+        message = f"the operator would reserve only some blocks of a node, and {rest}: {reason}"
+        fix = f"add the CiliumNodes to the input: {DUMP}"
+        yield error("IPC0517", at, message, also=[Related(before.at, "the list was rendered here")], help=fix)
 
 
 def _in_part(
@@ -278,13 +279,13 @@ def _in_part(
         if both:
             kept.add(family)
             if masks[family] < before.masks[family]:
-                yield f"the IPv{family} mask was {before.masks[family]} and is {masks[family]}"
+                yield f"the IPv{family} mask changes from {before.masks[family]} to {masks[family]}"
         if cut := [block for block in both if block.prefix > before.masks[family]]:
-            yield f"{cut[0]} is smaller than a block of /{before.masks[family]}, which the operator gave out"
+            yield f"{cut[0]} is smaller than the /{before.masks[family]} that the operator handed out"
         if lost := next(iter(without(old, new)), None):
-            changed[family] = f"{lost} leaves the list of IPv{family}"
+            changed[family] = f"{lost} leaves the IPv{family} list"
         elif again := next(_filled(old, new), None):
-            changed[family] = f"{again} comes back into the list of IPv{family}"
+            changed[family] = f"{again} returns to the IPv{family} list"
     yield from (change for family, change in changed.items() if kept - {family})
 
 
@@ -297,7 +298,7 @@ def _filled(old: Sequence[Block], new: Iterable[Block]) -> Iterator[Block]:
 
 
 def taken_from_the_operator(cluster: Cluster, before: Assumed) -> Iterator[Diagnostic]:
-    """IPC0518: where a range of the operator's moves to another pool, the nodes with its blocks are known."""
+    """IPC0518: where a range of the operator moves to another pool, the nodes with its blocks are known."""
     known = {node.name for node in cluster.nodes}
     strange: dict[Block, list[str]] = {}
     for seen in cluster.cilium_nodes:
@@ -313,20 +314,21 @@ def taken_from_the_operator(cluster: Cluster, before: Assumed) -> Iterator[Diagn
     for block, pool, cidr in taken:
         strangers = sorted({name for shown in index.over(block) for name in strange[shown]})
         if not cluster.cilium_nodes:
-            who = "no CiliumNode in the input shows which nodes have blocks of it"
+            who = "but no CiliumNode in the input shows who has blocks of it"
             fix = f"add CiliumNodes to the input, and those nodes to the inventory: {DUMP}"
         elif strangers:
-            who = several(strangers, "node", "outside the inventory has blocks of it")
+            has = count(len(strangers), "node outside the inventory has", "nodes outside the inventory have")
+            who = f"and {has} blocks of it: {names(strangers)}"
             fix = "add these nodes to the inventory: they keep their blocks; or drain and delete them first"
         else:
             continue
-        message = f'{block} of pool "{pool}" was in the list of the operator, and {who}'
-        also = [Related(before.at, f"the operator gave out blocks of {block}")]
+        message = f'{block} of pool "{pool}" was in the list of the operator, {who}'
+        also = [Related(before.at, f"the operator handed out blocks of {block}")]
         yield error("IPC0518", cidr.at, message, also=also, help=fix)
 
 
 def still_given_out(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:
-    """IPC0519: no new block lies in a range of which the operator still gives out blocks."""
+    """IPC0519: no new block lies in a range of which the operator still hands out blocks."""
     unlisted = {pool.name for pool in plan.cluster.pools if pool.unlisted}
     found = [
         line
@@ -339,9 +341,9 @@ def still_given_out(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:
     if found:
         line = found[0]
         place = next((node.at for node in plan.cluster.nodes if node.name == line.node), plan.cluster.at)
-        what = "in a range of which the operator gives out blocks until it restarts"
+        what = "in a range that the operator hands out until it restarts"
         message = several([f"{line.block} of {line.node}" for line in found], "new block", what)
-        also = [Related(before.at, "the list that it runs with")]
+        also = [Related(before.at, "the operator runs with this list")]
         apply = "compile and apply the change of pools without these nodes"
         fix = f"{apply}, restart cilium-operator, then add them"
         yield error("IPC0519", place, message, also=also, help=fix)

@@ -68,10 +68,10 @@ def _unpublished_in_use(plan: Plan, published: Rendered) -> Iterator[Diagnostic]
         if pool.name in made and pool.name in others:
             of = f'a CiliumPodIPPool "{pool.name}" that was not rendered here'
             has = f"node {made[pool.name].name} has blocks of {of}"
-            message = f"{has}: other CIDRs would replace its own"
+            message = f"{has}: the apply would replace its CIDRs"
             get = f"before you apply: kubectl get ciliumpodippool {pool.name} -o yaml"
             also = Related(made[pool.name].at, "its CiliumNode shows them")
-            fix = f"{get}; if its cidrs are others, write them as they are, and compile again"
+            fix = f"{get}; if its cidrs differ, write them into the pool, and compile again"
             yield needs_a_hand(pool.at / "metadata" / "name", message, also, fix)
 
 
@@ -97,7 +97,7 @@ def _own_pools_change(plan: Plan) -> Iterator[Diagnostic]:
         leaving = [block for block in before[key] if block not in held]
         if not operator_follows(cluster.cilium, before[key], leaving):
             node, pool, _ = key
-            message = f"{', '.join(map(str, leaving))} leave pool {pool}.{node}: {_not_followed(cluster)}"
+            message = f"pool {pool}.{node} loses {', '.join(map(str, leaving))}: {_not_followed(cluster)}"
             also = Related(Span(plan.lock.path), "held here until now")
             fix = f"after the apply, before {node} starts again: {_restart(cluster)}"
             yield needs_a_hand(places[node], message, also, fix)
@@ -114,7 +114,7 @@ def _pool_changes(
     published = Related(before.at, "published here")
     if before.by_flag:
         owner = "cilium-operator created it and owns its CIDRs"
-        conflict = "the first apply that changes them is a conflict"
+        conflict = "the first apply that changes them conflicts"
         message = f'pool "{pool.name}" gets a manifest, but {owner}: {conflict}'
         apply = "kubectl apply --server-side --field-manager=ipamc --force-conflicts"
         fix = f"then run once: {apply} -f {before.at.path.replace('configmap', 'ippools')}"
@@ -122,8 +122,8 @@ def _pool_changes(
     gained = [family for family in ranges if family not in before.cidrs]
     dropped = [family for family in before.cidrs if family in cluster.families and family not in ranges]
     for family in gained:
-        goes_on = "the running operator goes on with the pool as it was until it restarts"
-        message, fix = f'pool "{pool.name}" gets IPv{family}: {goes_on}', _restart(cluster)
+        ignores = "the running operator ignores that until it restarts"
+        message, fix = f'pool "{pool.name}" gets IPv{family}, but {ignores}', _restart(cluster)
         yield needs_a_hand(pool.families[family].at, message, published, f"after the apply: {fix}")
     for family in dropped:
         yield cidr_taken_away(cluster, pool, before, Obstacle(cidr=before.cidrs[family][0], reason="family"))
@@ -134,13 +134,13 @@ def _pool_changes(
         refused = (*part.obstacles, *with_a_family)
         yield from (cidr_taken_away(cluster, pool, before, obstacle) for obstacle in refused)
         for obstacle in part.kept:
-            stays = f'{obstacle.cidr} of pool "{pool.name}" is reserved, and stays in the CiliumPodIPPool'
+            stays = f'{obstacle.cidr} of pool "{pool.name}" is reserved but stays in the CiliumPodIPPool'
             fix = DUMP if obstacle.reason == "unseen" else "write a new pool without it, and disable this one"
             yield needs_a_hand(at, f"{stays}: {_obstacle_text(cluster, obstacle)}", published, fix)
         for cidr in part.leaving if not refused else ():
-            leaves = f'{cidr} was published in pool "{pool.name}", and this change removes or divides it'
-            message = f"{leaves}: no CiliumNode in the input loses a block by that"
-            yield needs_a_hand(at, message, published, "apply this before the operator gives out more of it")
+            leaves = f'this change removes or divides {cidr} of published pool "{pool.name}"'
+            message = f"{leaves}; no CiliumNode in the input loses a block"
+            yield needs_a_hand(at, message, published, "apply this before the operator hands out more of it")
 
 
 def _pool_leaves(
@@ -166,19 +166,19 @@ def cidr_taken_away(
         change = f'{reserved.block} is reserved in {cidr}, which was published in pool "{before.name}"'
     else:
         at = part.at / "cidrs" if part else pool.at if pool else before.at
-        change = f'{cidr} was published in pool "{before.name}" and would not stay as it is'
+        change = f'{cidr} was published in pool "{before.name}" and would change'
     by_flag = pool is not None and pool.name in cluster.auto_create and not before.by_flag
     if by_flag and not reserved:
         at = cluster.field("spec", "ipam", "autoCreate")
-        change = f'{cidr} was published in pool "{before.name}", a manifest, which autoCreate would take away'
+        change = f'{cidr} was published in pool "{before.name}", a manifest that autoCreate would remove'
     if obstacle.reason == "unseen":
         help_ = DUMP
     elif obstacle.reason == "order" and shown(cluster.cilium, Capability.REMOVED_RANGES):
-        help_ = "take away one of the neighbours, apply, then take away the other"
+        help_ = "remove one of the neighbours, apply, then remove the other"
     elif by_flag:
-        help_ = f"take {before.name} out of autoCreate"
+        help_ = f"remove {before.name} from autoCreate"
     else:
-        new = "write a new pool for what should change, and set disabled: true on this one"
+        new = "write a new pool for the change, and set disabled: true on this one"
         help_ = f"keep {cidr} as it was; {new}"
     message = f"{change}: {_obstacle_text(cluster, obstacle)}"
     return error("IPC0538", at, message, also=[Related(before.at, "published here")], help=help_)
@@ -187,21 +187,21 @@ def cidr_taken_away(
 def _obstacle_text(cluster: Cluster, obstacle: Obstacle) -> str:
     operator = f"the operator of Cilium {text(cluster.cilium)}"
     if obstacle.reason == "unseen":
-        return f"node {obstacle.node} may have blocks of it, and its CiliumNode is not in the input"
+        return f"node {obstacle.node} may have blocks of it, but its CiliumNode is not in the input"
     if obstacle.reason == "given":
         has = f"node {obstacle.node} has {obstacle.block} of it"
         if shown(cluster.cilium, Capability.EDITED_RANGES):
             return f"{has}, and would lose it"
-        return f"{has}, and {operator} may give that to another node"
+        return f"{has}, and {operator} may give it to another node"
     if obstacle.reason == "family":
-        return "the operator goes on with it until it restarts, because a family comes or goes"
+        return "the operator keeps it until it restarts, because the pool gets or loses a family"
     return _not_followed(cluster)
 
 
 def _not_followed(cluster: Cluster) -> str:
     operator = f"the operator of Cilium {text(cluster.cilium)}"
     if shown(cluster.cilium, Capability.REMOVED_RANGES):
-        return f"{operator} goes on with one of two neighbours that leave at once"
+        return f"{operator} keeps one of two neighbouring CIDRs that leave at once"
     return f"{operator} crashes, unless only the last CIDR leaves"
 
 
@@ -214,8 +214,8 @@ def auto_created_changed(
     if now != published:
         both = ({cidr for cidrs in each.values() for cidr in cidrs} for each in (now, published))
         changed = ", ".join(map(str, sorted(set.symmetric_difference(*both))[:3]))
-        skips = "the operator skips a pool that exists"
-        message = f'pool "{pool.name}" is in autoCreate and published; {changed} would change, and {skips}'
+        skips = "the operator skips existing pools"
+        message = f'published pool "{pool.name}" is in autoCreate: {changed} would change, but {skips}'
         auto_create = cluster.field("spec", "ipam", "autoCreate")
         also = [Related(before.at, "published here"), Related(auto_create, "autoCreate is here")]
         fix = f"remove {pool.name} from autoCreate: a manifest takes the pool over"
@@ -232,10 +232,10 @@ def pools_lost(
     pools = {pool.name: pool for pool in cluster.pools if pool.name in shared - published.pools.keys()}
     line = next((line for line in lock.written if line.in_use and line.pool in pools), None)
     if line:
-        are_lost = f'the CIDRs of pool "{line.pool}" as they were published are lost'
-        message = f"{are_lost}, and node {line.node} holds {line.block}"
+        are_lost = f'the published CIDRs of pool "{line.pool}" are lost'
+        message = f"{are_lost}, but node {line.node} holds {line.block}"
         at, also = pools[line.pool].at / "metadata" / "name", Related(lost, "this file is missing")
-        yield needs_a_hand(at, message, also, f"bring the file back: git checkout HEAD -- {lost.path}", error)
+        yield needs_a_hand(at, message, also, f"restore the file: git checkout HEAD -- {lost.path}", error)
 
 
 def needs_a_hand(

@@ -105,13 +105,13 @@ def label_of_no_node(cluster: Scheme, key: str, near: str, testers: Testers) -> 
     if testers.pools == 1:
         tests, effect = f'the nodeSelector of pool "{testers.names}" tests', "; the pool selects no node"
     else:
-        tests = f"{testers.pools:,} pools select by: {testers.names}"
-        effect = f"; {testers.idle:,} of these select no node"
+        tests = f"{testers.pools:,} pools test: {testers.names}"
+        effect = f"; {testers.idle:,} of these {'selects' if testers.idle == 1 else 'select'} no node"
     message = f"no node has the label {shown(key)}, which {tests}{effect if testers.idle else ''}"
     fix = f"did you mean {near!r}?" if near else "correct the label in the selector, or label the nodes"
     if any(node.uid for node in cluster.nodes):  # an import keeps the labels that selectors tested then
         bring = f"ipamc import {cluster.name} --refresh dump.json"
-        fix += f"{' If not,' if near else ';'} a refresh brings it where the cluster has it: {bring}"
+        fix += f"{' If not,' if near else ';'} a refresh imports it if the cluster has it: {bring}"
     return warning("IPC0310", at, message, help=fix)
 
 
@@ -138,7 +138,7 @@ def selects_no_node(pools: Sequence[Pool], nodes: Sequence[Node]) -> Iterator[Di
     said: dict[int, tuple[str, str]] = {}
     for number, some in absent.items():
         asked = listing(f"{key}={value}" for key, values in sorted(some.items()) for value in sorted(values))
-        why = f"no node has {asked}" if some else f"none fits {shown(selectors[number].canonical)}"
+        why = f"no node has {asked}" if some else f"none matches {shown(selectors[number].canonical)}"
         # The value that was probably meant, or the existing ones.
         near = (
             f"did you mean {key}={found}? If not, "
@@ -149,7 +149,7 @@ def selects_no_node(pools: Sequence[Pool], nodes: Sequence[Node]) -> Iterator[Di
         said[number] = why, next(near, "") or "".join(there[key] for key in sorted(some))
     for pool in pools:
         why, meant = said[id(pool.selector)]
-        fix = f"{meant}until its nodes come, {no_new_blocks(pool)}"
+        fix = f"{meant}until its nodes join, {no_new_blocks(pool)}"
         yield warning("IPC0311", pool.selector_at, f'pool "{pool.name}" selects no node: {why}', help=fix)
 
 
@@ -182,10 +182,10 @@ def left_out(apart: Sequence[Node], reasons: Mapping[str, str]) -> Iterator[Diag
         by_reason.setdefault(reasons[node.name], []).append(node.name)
     if by_reason:
         whys = (f"{why}: {count(len(some), 'node')} ({names(some)})" for why, some in by_reason.items())
-        each = "node that does not run Cilium is", "nodes that do not run Cilium are"
+        each = "node without Cilium is", "nodes without Cilium are"
         text = f"{count(len(apart), *each)} left out; {'; '.join(whys)}"
-        say = "if one runs it, say in cluster.yaml which nodes do"
+        say = "if one of them runs Cilium, set cilium.nodeSelector in cluster.yaml"
         if any(why.startswith(NO_AGENT) for why in by_reason):
-            say = "say in cluster.yaml which nodes run it: a dump of ipamc ci refresh has no pods to tell"
+            say = "set cilium.nodeSelector in cluster.yaml, because a dump of ipamc ci refresh has no pods"
         way_out = f"{say}: ipamc explain Cluster.spec.cilium.nodeSelector"
         yield note("IPC0836", apart[0].at, text, help=way_out).about(node.name for node in apart)

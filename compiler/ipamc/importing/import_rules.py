@@ -304,7 +304,7 @@ def cluster_cidrs_overlap(
 
 
 def bgp_objects_left(objects: Sequence[SeenObject], why: str) -> Iterator[Diagnostic]:
-    """IPC0591: the objects of the BGP control plane in a dump are those of the cluster's folder."""
+    """IPC0591: the folder of the cluster has the BGP objects of the dump."""
     if objects:
         text = f"not in the cluster's folder: {names(f'{each.kind} {each.name}' for each in objects)}: {why}"
         way_out = "write those that are in use into bgp.yaml there; remove the others from the cluster"

@@ -128,8 +128,8 @@ def beside_follows(at: At, pool: str, field: str, follows: At) -> Diagnostic:
 
 
 def beside_pods_only(at: At, pool: str, field: str, pods_only: At) -> Diagnostic:
-    """IPC0228: a pool for pods alone has no field that is about nodes and their blocks."""
-    problem = f'pool "{pool}" cannot have both podsOnly and {field}: it serves pods, not nodes'
+    """IPC0228: a pool only for pods has no field about nodes and their blocks."""
+    problem = f'pool "{pool}" has podsOnly, and not with it {field}: it serves no node by itself'
     way_out = f"remove {field if field not in {'ipv4', 'ipv6'} else f'follows of {field}'}, or podsOnly"
     return error("IPC0228", at, problem, also=[Related(pods_only, "podsOnly is here")], help=way_out)
 
@@ -251,11 +251,9 @@ def not_an_input(at: Place, name: str, what: str, better: str) -> Diagnostic:
 
 
 def other_space(ask: Ask, space: str) -> Diagnostic:
-    """IPC0708: all pools of a cluster ask its own address space."""
-    message = f"the pool requests from {shown(ask.space)}, but the cluster belongs to {shown(space)}"
-    return error(
-        "IPC0708", ask.at, message, help=f"write from: {space} (a cluster belongs to one address space)"
-    )
+    """IPC0708: all pools of a cluster request ranges from its own address space."""
+    message = f"a pool asks address space {shown(ask.space)}, and the cluster is of {shown(space)}"
+    return error("IPC0708", ask.at, message, help=f"write from: {space}; a cluster is of one address space")
 
 
 def index_unreadable(path: str, problem: str) -> Diagnostic:
@@ -266,7 +264,7 @@ def index_unreadable(path: str, problem: str) -> Diagnostic:
 
 
 def beside_space(at: At, space: str) -> Diagnostic:
-    """IPC0709: the folder of an address space has its document and Tests alone."""
+    """IPC0709: the folder of an address space has only its document and Tests."""
     message = f"the folder of address space {space} has a pool, a node or a CIDR of a cluster"
     return error("IPC0709", at, message, help="move it into the folder of its cluster, beside this one")
 

@@ -64,7 +64,7 @@ def verify(
 def malformed(at: At, problem: str) -> Diagnostic:
     """IPC0601: rendered files match their schemas, or nothing is written."""
     cut = problem if len(problem) <= ERROR_SHOWN else f"{problem[:ERROR_SHOWN]}…"
-    way_out = "report it with the lines above: this is a bug of ipamc, not of your input; nothing was written"
+    way_out = "report this bug of ipamc with the lines above; your input is not wrong, nothing was written"
     return error("IPC0601", at, cut, help=way_out)
 
 
@@ -80,7 +80,7 @@ def problems(path: str, text: str, schema: str) -> Iterator[tuple[At, str]]:
     for document in documents:
         for odd in document.odd:
             at = Place(path, document.at.document, odd.keys, key=odd.key)
-            yield at, f"{odd.text} is not text to all YAML readers"
+            yield at, f"some YAML readers do not read {odd.text} as text"
         for refusal in _validator(schema).iter_errors(document.value):
             for keys, key, problem in _problems(refusal):
                 where = ".".join(map(str, keys)) or "the document"
@@ -93,7 +93,7 @@ def _problems(refusal: ValidationError) -> Iterator[tuple[Keys, bool, str]]:
     if unexpected := getattr(refusal.kind, "unexpected", ()):
         yield from (((*keys, name), True, "no such field") for name in unexpected)
     elif rule[-1] == "pattern":
-        yield keys, False, f"{shown(str(refusal.instance))} is no {rule[-2]}"
+        yield keys, False, f"{shown(str(refusal.instance))} is not a valid {rule[-2]}"
     else:
         yield keys, False, refusal.message
 

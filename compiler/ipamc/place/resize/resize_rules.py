@@ -44,7 +44,7 @@ def checked_decisions(plan: Plan, dump: Dump, today: str) -> tuple[ResizeDecisio
 
 
 def no_use(dump: Dump) -> Iterator[Diagnostic]:
-    """IPC0610: a dump tells which addresses are in use."""
+    """IPC0610: a dump shows which addresses are in use."""
     if not sources(dump):
         message = "the dump does not show which addresses are in use: it has no CiliumEndpoints and no Pods"
         yield error("IPC0610", dump.at, message, help=f"run {DUMP}")
