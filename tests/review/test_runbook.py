@@ -444,7 +444,7 @@ def test_a_planned_node_is_cut_out_of_its_pattern() -> None:
     nodes = [replace(node(f"w-{number}", {}), planned=True, pattern="w-{1..9}") for number in range(1, 10)]
     made = plan("cluster-pool", [pool("default", "10.0.0.0/16")], {"w-3": "10.0.0.0/26"}, nodes=nodes)
     shown = to_markdown([ask("decommission", made, split=Split(by="rack"), nodes=("w-3",))])
-    assert "write w-{1..2}, w-{4..9} in place of w-{1..9}" in shown
+    assert "write w-{1..2}, w-{4..9} instead of w-{1..9}" in shown
     assert "remove: w-3" in shown
 
 

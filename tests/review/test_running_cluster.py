@@ -152,7 +152,7 @@ def test_a_bystander_reads_no_range() -> None:
     found = compared(made(managed_by="helm"), made(pools=(wider, B), managed_by="helm"))
     assert {flag.why for flag in found.flags} == {"nobody reads it: the operator is a bystander"}
     assert [each.sentence for each in found.restarts] == [
-        "the operator restarts by itself: cilium-config has a new cluster-pool-ipv4-cidr (read only with operator: adopt)"
+        "the operator restarts automatically: cilium-config has a new cluster-pool-ipv4-cidr (read only with operator: adopt)"
     ]
 
 

@@ -75,7 +75,7 @@ FAULTS: dict[str, tuple[tuple[str, ...], Plant, list[str], list[str]]] = {
         [*routes(), f"10.1.0.5 via {IP['a']} dev eth0"],
         [],
     ),
-    "an aggregate in place of a block": (
+    "an aggregate instead of a block": (
         ONE_BLOCK,
         nothing,
         routes({D: "", "10.1.0.0/24": "a"}),
@@ -199,26 +199,26 @@ NOW = [f"{block} via {IP[node]} dev eth0" for node, block in (("a", "10.1.1.0/26
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        (f"{FREE} via {IP['b']} dev eth0", f"{FREE} leads to node b, and no node holds it"),
+        (f"{FREE} via {IP['b']} dev eth0", f"{FREE} leads to node b, but no node holds it"),
         (
             f"{FREE} via 192.168.9.9 dev eth0",
-            f"{FREE} leads to 192.168.9.9, which is no node's address, and no node holds it",
+            f"{FREE} leads to 192.168.9.9, which is not a node's address, but no node holds it",
         ),
         (
             "10.1.3.8 via 192.168.9.9 dev eth0",
-            "10.1.3.8/32 leads to 192.168.9.9, which is no node's address, and it is reserved",
+            "10.1.3.8/32 leads to 192.168.9.9, which is not a node's address, but it is reserved",
         ),
         (
             f"{D} via 192.168.0.4 dev eth0",
-            f"{D} leads to 192.168.0.4, which is no node's address, and it is in quarantine since 2026-11-21, of node d",
+            f"{D} leads to 192.168.0.4, which is not a node's address, but it is in quarantine since 2026-11-21, of node d",
         ),
         (
             f"{D} via {IP['b']} dev eth0",
-            f"{D} leads to node b, and it is in quarantine since 2026-11-21, of node d",
+            f"{D} leads to node b, but it is in quarantine since 2026-11-21 (node d)",
         ),
         (
             f"{MOVED} via {IP['a']} dev eth0",
-            f"{MOVED} leads to node a, and it is in quarantine since 2026-11-21, of node a",
+            f"{MOVED} leads to node a, but it is in quarantine since 2026-11-21 (node a)",
         ),
     ],
 )
@@ -236,7 +236,7 @@ def test_both_ends_of_a_wrong_next_hop_have_places() -> None:
     live = living("cluster-pool")
     assert audited(live, *routes({C: "d", D: "c"})) == ["error IPC0953"]
     (found,) = live.audit()
-    assert found.message == f"{C} leads to node d, and c holds it; 2 routes to other nodes; 2 nodes: c, d"
+    assert found.message == f"{C} leads to node d, but c holds it; 2 routes to wrong nodes; 2 nodes: c, d"
     assert (found.at.path, found.at.line) == ("leaf-1", 4)
     assert [(each.at.path, each.label) for each in found.also] == [
         ("dump.json", "d has the address 192.168.0.4"),
@@ -399,11 +399,11 @@ def test_a_mistaken_route_is_found_in_every_format(name: str) -> None:
 
     assert found() == []
     assert found(**{C: IP["d"], D: IP["c"]}) == [
-        ("IPC0953", f"{C} leads to node d, and c holds it; 2 routes to other nodes; 2 nodes: c, d")
+        ("IPC0953", f"{C} leads to node d, but c holds it; 2 routes to wrong nodes; 2 nodes: c, d")
     ]
     assert found(**{"10.1.0.0/24": IP["a"]}) == []
     assert found(**{"10.9.0.0/16": IP["b"]}) == [
-        ("IPC0958", "10.9.0.0/16 leads to node b, and no pool contains it")
+        ("IPC0958", "10.9.0.0/16 leads to node b, but no pool contains it")
     ]
     assert found(**{"10.9.0.7/32": IP["b"]}) == []
     del ways[A]
@@ -422,7 +422,7 @@ def test_each_vrf_is_a_router() -> None:
     assert found(default={"10.200.0.0/24": "192.168.9.9"}, pods=ways) == []
     assert found(default=ways, pods=ways) == []
     assert found(default=ways, pods=ways | {C: IP["d"]}) == [
-        ("IPC0953", f"{C} in VRF pods leads to node d, and c holds it")
+        ("IPC0953", f"{C} in VRF pods leads to node d, but c holds it")
     ]
     without = {prefix: hop for prefix, hop in ways.items() if prefix != A}
     assert found(default=without, pods=ways) == [("IPC0955", f"no route to {A} of node a")]
@@ -445,7 +445,7 @@ def test_what_one_node_prints_needs_its_blocks_alone() -> None:
     assert found(cilium({A: IP["a"]}, "")) == []
     assert found(cilium({B: IP["a"]}, "")) == [
         ("IPC0955", f"no route to {A} of node a"),
-        ("IPC0953", f"{B} leads to node a, and b holds it"),
+        ("IPC0953", f"{B} leads to node a, but b holds it"),
     ]
     assert [code for code, _ in found(cilium({A: IP["a"]}, "", hop=OWN))] == ["IPC0957"]
 
@@ -462,7 +462,7 @@ def test_a_route_of_a_node_to_no_pool() -> None:
     assert audited(live, *sound) == []
     assert audited(live, *sound, f"10.68.0.0/16 via {own} {host}") == ["warning IPC0958"]
     (found,) = live.audit()
-    assert (found.message, found.at.line) == ("10.68.0.0/16 leads to node a, and no pool contains it", 6)
+    assert (found.message, found.at.line) == ("10.68.0.0/16 leads to node a, but no pool contains it", 6)
     assert (
         audited(
             live, *sound, "10.69.0.0/16 via 192.168.0.250 dev eth0", "blackhole 10.70.0.0/16 proto static"

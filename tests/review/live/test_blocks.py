@@ -215,11 +215,11 @@ def test_shared_pools_keep_what_nodes_have(cidrs: list[str], users: int) -> None
 @pytest.mark.parametrize(
     ("there", "has", "reason"),
     [
-        ("10.0.0.0/33", "10.0.0.0/27", "10.0.0.0/33 would be taken away, where 1 node has blocks: a"),
+        ("10.0.0.0/33", "10.0.0.0/27", "10.0.0.0/33 would be removed, but 1 node has blocks: a"),
         ("10.0.0.0/33", "10.1.0.0/27", None),
-        ("10.0.0.0/33", "nonsense", "10.0.0.0/33 would be taken away, where 1 node has blocks: a"),
-        ("10.0.0.5/24", "nonsense", "10.0.0.0/24 would be taken away, where 1 node has blocks: a"),
-        ("10.0.0.5/24", "10.0.0.7/27", "10.0.0.0/24 would be taken away, where 1 node has blocks: a"),
+        ("10.0.0.0/33", "nonsense", "10.0.0.0/33 would be removed, but 1 node has blocks: a"),
+        ("10.0.0.5/24", "nonsense", "10.0.0.0/24 would be removed, but 1 node has blocks: a"),
+        ("10.0.0.5/24", "10.0.0.7/27", "10.0.0.0/24 would be removed, but 1 node has blocks: a"),
         ("10.1.0.0/24", "nonsense", None),
     ],
 )
