@@ -70,7 +70,7 @@ def _labels(text: str, words: Sequence[str]) -> dict[str, str]:
         value = value.removeprefix("=")
         if not equals:
             leaves = f"use -node {pair} for a node that leaves, or " if text.startswith("-") else ""
-            wanted = f"{leaves}KEY=VALUE, as in {FORMS}"
+            wanted = f"{leaves}use KEY=VALUE, as in {FORMS}"
             raise ChangeError(f"{quoted(text)}: {quoted(pair)} is not a label: {wanted}")
         if problem := label_key_problem(key):
             raise ChangeError(f"{quoted(text)}: the label key {quoted(key)} {problem}")

@@ -210,7 +210,7 @@ NOW = [f"{block} via {IP[node]} dev eth0" for node, block in (("a", "10.1.1.0/26
         ),
         (
             f"{D} via 192.168.0.4 dev eth0",
-            f"{D} leads to 192.168.0.4, which is not a node's address, but it is in quarantine since 2026-11-21, of node d",
+            f"{D} leads to 192.168.0.4, which is not a node's address, but it is in quarantine since 2026-11-21 (node d)",
         ),
         (
             f"{D} via {IP['b']} dev eth0",
@@ -259,7 +259,7 @@ def test_each_router_is_one_and_is_judged_alone() -> None:
     found = live.audit()
     assert [(each.severity.word, each.code, each.at.path, each.message) for each in found] == [
         ("error", "IPC0955", "leaf-2", f"no route to {A} of node a"),
-        ("note", "IPC0957", "leaf-2", "line 5 has a prefix and was not read"),
+        ("note", "IPC0957", "leaf-2", "line 5 has a prefix, but cannot be read"),
         ("error", "IPC0955", "leaf-3", f"no route to {A} of node a; 4 of 4 blocks: {A}, {B}, {C}, {D}"),
     ]
 
@@ -287,7 +287,7 @@ def test_an_aggregate_of_which_nothing_arrives() -> None:
     (found,) = live.audit()
     assert (
         found.message
-        == "none of 2 blocks of 2 nodes (c, d) in 10.2.0.0/25 is there, and other blocks are: a filter may lack the prefix"
+        == "no route to any of 2 blocks of 2 nodes (c, d) in 10.2.0.0/25, only to other blocks: a filter may lack the prefix"
     )
     assert audited(live, *there, "10.2.0.0/26 via 192.168.0.3 dev eth0") == ["error IPC0955"]
     assert audited(live) == ["error IPC0955"]
@@ -299,7 +299,7 @@ def test_what_is_not_known_is_said() -> None:
         live[f"Node {name}"]["status"]["addresses"] = []
     assert audited(live, *routes({A: "d"})) == ["note IPC0957"]
     (found,) = live.audit()
-    says = f"{A} leads to 192.168.0.4, and the dump has no InternalIPs; 3 next hops: not checked (4 routes)"
+    says = f"{A} leads to 192.168.0.4, but the dump has no InternalIPs; 3 next hops; 4 routes not checked"
     assert found.message == says
     live = living("cluster-pool")
     live.without("CiliumNode")
@@ -310,10 +310,10 @@ def test_what_is_not_known_is_said() -> None:
         "warning IPC0943",
     ]
     (lacks,) = (each for each in live.audit() if each.code == "IPC0904")
-    assert "IPC0953, IPC0954, IPC0955, IPC0956" in lacks.message
+    assert "IPC0953, IPC0954, IPC0955, IPC0956" in lacks.help
     live.routers = []
     (lacks,) = (each for each in live.audit() if each.code == "IPC0904")
-    assert "IPC0953" not in lacks.message
+    assert "IPC0953" not in lacks.help
 
 
 def test_without_tables_nothing_is_said() -> None:
@@ -430,7 +430,7 @@ def test_each_vrf_is_a_router() -> None:
     both = junos(ways) + junos(ways).replace("inet.0:", "pods.inet.0:")
     live.routers = [read_routes("leaf-1", f"{both}10.1.9.0/24 (1 entry)\n".encode())]
     assert [(each.code, each.message) for each in live.audit()] == [
-        ("IPC0957", "line 29 has a prefix and was not read")
+        ("IPC0957", "line 29 has a prefix, but cannot be read")
     ]
     assert found(mgmt={"10.200.0.0/24": "192.168.9.9"})[0][0] == "IPC0955"
 
