@@ -79,7 +79,7 @@ def test_both_places_are_shown(capfd: pytest.CaptureFixture[str]) -> None:
     code, said = run(capfd, dump(edited()))
     assert code == 1
     assert (
-        "error[IPC0941]: edited by hand: spec.ipam.podCIDRs of 1 CiliumNode: a (10.1.9.0/26 in place of 10.1.0.0/26)"
+        "error[IPC0941]: edited by hand: spec.ipam.podCIDRs of 1 CiliumNode: a (10.1.9.0/26 instead of 10.1.0.0/26)"
         in said
     )
     assert "--> dump.json:" in said
@@ -94,7 +94,7 @@ def test_a_text_that_is_no_cidr_is_shown_beside_the_blocks(capfd: pytest.Capture
     pod_cidrs(live, "a", "10.1.0.0/26", "nonsense")
     code, said = run(capfd, dump(live.text()))
     assert code == 1
-    assert "a (10.1.0.0/26 nonsense in place of 10.1.0.0/26)" in said
+    assert "a (10.1.0.0/26 nonsense instead of 10.1.0.0/26)" in said
 
 
 @pytest.mark.usefixtures("repository")

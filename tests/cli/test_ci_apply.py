@@ -232,8 +232,8 @@ def test_blocks_of_others_are_read_as_go_reads_them(cluster: Cluster) -> None:
 def test_a_block_that_cannot_be_read_withholds_what_it_may_mean_alone(cluster: Cluster) -> None:
     cluster.has["ciliumnodes.cilium.io"] = [cilium_node("n1", "10.0.0.32/x", managed=ours())]
     said = cluster.apply(code=1)
-    assert "CiliumNode n1: not applied: it is not known which node has these addresses" in said
-    assert "n1 has '10.0.0.32/x', which is no CIDR" in said
+    assert "CiliumNode n1: not applied: cannot tell which node has these addresses" in said
+    assert "n1 has '10.0.0.32/x', which is not a CIDR" in said
     assert cluster.sent() == ["cilium-config", "n3"]
 
 

@@ -265,8 +265,8 @@ def test_a_revert_of_a_published_range_is_refused(
     captured = capsys.readouterr()
     assert "~ default changed ipv4.cidrs: −10.0.9.0/24" in captured.out  # noqa: RUF001 - a minus
     assert 'error[IPC0538]: 10.0.9.0/24 was published in pool "default"' in captured.err
-    assert "refused: blue: 1 error: the base published what would not stay here\n" in captured.err
-    assert "git checkout HEAD~1 -- clusters/blue/rendered && ipamc compile blue, which" in captured.err
+    assert "refused: blue: 1 error: published CIDRs would vanish\n" in captured.err
+    assert "git checkout HEAD~1 -- clusters/blue/rendered, then: ipamc compile blue\n" in captured.err
     git("checkout", "HEAD~1", "--", "clusters/blue/rendered")
     assert main(["compile", "blue"]) == 1, "with what was published, the compile sees it"
     assert "IPC0538" in capsys.readouterr().err
@@ -349,7 +349,7 @@ def test_consent_in_the_lock_is_shown_and_still_fails(
     capsys.readouterr()
     assert main(["plan", "--base", "HEAD", "--fail-on", gate]) == 1
     captured = capsys.readouterr()
-    agree = f"if that is agreed: the label ipamc/{gate}, or --allow ipamc/{gate}"
+    agree = f"to agree, set the label ipamc/{gate}, or use --allow ipamc/{gate}"
     assert captured.err.endswith(f"refused: {said}; {agree}\n")
     assert captured.out.startswith("blue: ")
     assert main(["plan", "--base", "HEAD", "--fail-on", gate, "--allow", f"bug,ipamc/{gate}"]) == 0
@@ -437,8 +437,8 @@ def test_a_deleted_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     assert captured.err.endswith(
         "error: red: deleted: HEAD has it, with 2 nodes and 2 blocks; applied objects stay in the cluster."
         " To restore it: git checkout HEAD -- clusters/red\n"
-        "refused: red: the cluster was deleted, and its lock with it;"
-        " if that is agreed: the label ipamc/delete-cluster, or --allow ipamc/delete-cluster\n"
+        "refused: red: the cluster was deleted with its lock;"
+        " to agree, set the label ipamc/delete-cluster, or use --allow ipamc/delete-cluster\n"
     )
     assert main(["plan", "--base", "HEAD", "red"]) == 1
     allowed = ["plan", "--base", "HEAD", "--allow-deleted"]
@@ -560,16 +560,16 @@ def test_a_swap_by_hand_is_refused(repository: Path, capsys: pytest.CaptureFixtu
     captured = capsys.readouterr()
     assert "changed hands without consent" in captured.out
     assert captured.err.startswith(
-        "error[IPC0441]: 10.0.0.0/27 of n1: n2 has 10.0.0.0/27 held, and no line records a consent\n"
+        "error[IPC0441]: 10.0.0.0/27 of n1: n2 has 10.0.0.0/27 held, but no line records a consent\n"
         " --> clusters/blue/ipam.lock:2:10\n"
     )
     assert "\n ::: HEAD~1:clusters/blue/ipam.lock:2:10: the base has it held\n" in captured.err
     assert (
-        "help: by consent: ipamc lock blue --renumber n1, and --settle once it is drained;"
+        "help: to agree: ipamc lock blue --renumber n1, and --settle once it is drained;"
         " to restore it: git checkout HEAD~1 -- clusters/blue/ipam.lock, then: ipamc compile blue\n"
     ) in captured.err
     assert captured.err.endswith(
-        "refused: blue: 2 held blocks changed hands, and no line records a consent:"
+        "refused: blue: 2 held blocks given to another node without a recorded consent:"
         " 10.0.0.0/27 of n1 (n2 has 10.0.0.0/27), 10.0.0.32/27 of n2 (n1 has 10.0.0.32/27)\n"
     )
     taken = plan_of(capsys, "--base", "HEAD~1")["blue"]["taken"]
@@ -609,7 +609,10 @@ def test_consent_is_a_line(repository: Path, capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.parametrize(
     ("day", "why"),
-    [("2026-11-17", "too long ago for a block that the base holds"), ("2027-01-01", "a day of the future")],
+    [
+        ("2026-11-17", "too long ago for a block that is held in the base"),
+        ("2027-01-01", "a day in the future"),
+    ],
 )
 def test_a_quarantine_since_a_day_that_cannot_be(
     repository: Path, capsys: pytest.CaptureFixture[str], day: str, why: str
@@ -743,7 +746,7 @@ def test_a_consent_that_leaves_no_line(
     capsys.readouterr()
     assert main(["plan", "--base", "HEAD"]) == 1
     assert (
-        "10.0.0.32/27 of n2 (quarantined since 2026-11-21): n3 has 10.0.0.32/27 held, and no line records a consent\n"
+        "10.0.0.32/27 of n2 (quarantined since 2026-11-21): n3 has 10.0.0.32/27 held, but no line records a consent\n"
         in capsys.readouterr().err
     )
     for allow in ("--allow=ipamc/release", "--allow=bug,ipamc/release", "--allow-released"):

@@ -172,7 +172,7 @@ def test_a_family_is_under_way_before_and_after_the_compile(
     assert [each["change"] for each in asked(capsys, "--base", "HEAD")] == ["dual-stack"]
     assert main(["runbook", "lab", "--change", "dual-stack"]) == 64
     assert (
-        "lab has both families already; while that is rolled out: ipamc runbook lab --base REV"
+        "lab already has both families; while that is rolled out: ipamc runbook lab --base REV"
         in capsys.readouterr().err
     )
 
@@ -206,9 +206,9 @@ def test_it_writes_nothing(lab: Path, capsys: pytest.CaptureFixture[str]) -> Non
     [
         (["--node", "n1"], "need --change"),
         (["--change", "mode", "--base", "HEAD"], "omit one"),
-        (["--change", "renumber", "--node", "n9"], "n9: no such node"),
-        (["--change", "move"], "'move' is not a value of --change: did you mean mode?"),
-        (["--wave-size", "0"], "0 is not a value of --wave-size: use 1 to 100000"),
+        (["--change", "renumber", "--node", "n9"], "does not contain n9"),
+        (["--change", "move"], "'move' is no value of --change: did you mean mode?"),
+        (["--wave-size", "0"], "0 is no value of --wave-size, which is from 1 to 100000"),
     ],
 )
 def test_a_wrong_request_is_a_usage_error(

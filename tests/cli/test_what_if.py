@@ -287,7 +287,7 @@ def test_where_the_operator_decides_it_is_said(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["lab", "--what-if", "+x"], "--what-if '+x' is no change of nodes"),
+        (["lab", "--what-if", "+x"], "--what-if '+x' is not a change of nodes"),
         (["lab", "--what-if", "-rack=c"], "no node of lab has rack=c"),
         (["lab", "lab2", "--what-if", "+1"], "--what-if is for one cluster: name one cluster"),
     ],

@@ -132,7 +132,7 @@ def test_another_mode_is_refused_and_applied_before_the_flags_by_consent(
     pipeline = made(api, operator, tmp_path, "adopt", "helm")
     flags(api, {**pipeline.site.config, "ipam": "kubernetes"})
     said = apply(pipeline, code=1)
-    assert "cilium-config has ipam: kubernetes, rendered is cluster-pool" in said
+    assert "cilium-config has ipam: kubernetes, but cluster-pool is rendered" in said
     assert not api.items(CILIUM_NODES)
     apply(pipeline, "--before-flags")
     assert api.items(CILIUM_NODES)

@@ -46,9 +46,9 @@ BY_GATE = {
 }
 BY_VERDICT = {
     Verdict.CANCELLED: "1 block with a cancelled move: n1 (10.0.0.0/27)",
-    Verdict.GIVEN_BACK: "1 block given back by use",
-    Verdict.DATED: "1 block changed as no verb changes them",
-    Verdict.TAKEN: "1 block changed as no verb changes them",
+    Verdict.GIVEN_BACK: "1 block returned because unused",
+    Verdict.DATED: "1 block changed in a way that no verb allows",
+    Verdict.TAKEN: "1 block changed in a way that no verb allows",
 }
 OTHERS: dict[str, tuple[Any, str]] = {
     "settings": ((Setting(name="mode", old="a", new="b"),), "it changes mode of the lock"),
@@ -59,7 +59,7 @@ OTHERS: dict[str, tuple[Any, str]] = {
     ),
     "flags": ((Flag(name="ipam", old="a", new="b", why=""),), "it changes 1 flag: ipam"),
     "pools": ((PoolChange(name="a", change=PoolStatus("changed"), fields=()),), "it changes pools: a"),
-    "pools_known": (False, "what it does to pools is not known"),
+    "pools_known": (False, "its effect on pools is unknown"),
     "steps": (("first",), "in steps"),
     "restarts": ((Restart(who="the operator", why="", how=""),), "it needs a restart of the operator"),
     "leaving": (

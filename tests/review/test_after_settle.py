@@ -14,8 +14,8 @@ TEMPLATES = assets("templates/runbooks")
 POOL = pool("default", "10.0.0.0/24")
 KUBECTL = "kubectl --context=built"
 RESTART = f"restart their agents: {KUBECTL} --namespace=kube-system delete pod --selector=k8s-app=cilium --field-selector=spec.nodeName=n1"
-PODS = f"start the pods again that a drain leaves, once the agents are ready: {KUBECTL} delete pods --all-namespaces '--selector=k8s-app!=cilium' --field-selector=spec.nodeName=n1"
-UNCORDON = f"let pods come back: {KUBECTL} uncordon n1"
+PODS = f"restart the remaining pods, after the agents are ready: {KUBECTL} delete pods --all-namespaces '--selector=k8s-app!=cilium' --field-selector=spec.nodeName=n1"
+UNCORDON = f"uncordon the nodes: {KUBECTL} uncordon n1"
 REFRESH = "refresh the inventory: ipamc dump built --for refresh --write built.live.json && ipamc import built --refresh "
 DELETE = f"delete their CiliumNodes: {KUBECTL} delete ciliumnode n1"
 AGAIN = "delete their CiliumNodes, and apply again"
@@ -62,7 +62,10 @@ JOINS = [
 )
 def test_the_steps_by_mode(mode: str, fields: dict[str, Any], commands: list[str]) -> None:
     first, *steps = after_settle(plan(mode, [POOL], {}, **fields), ["n1"], TEMPLATES)
-    assert first == "next: compile, merge and apply this; ipamc runbook built has all steps, with checks:"
+    assert (
+        first
+        == "next: compile, merge and apply this change; ipamc runbook built prints all steps, with checks:"
+    )
     numbered = [f"{number}. {command}" for number, command in enumerate(commands, 1)]
     assert [step[: len(start)] for step, start in zip(steps, numbered, strict=True)] == numbered
 
@@ -71,5 +74,5 @@ def test_several_nodes_have_the_steps_once() -> None:
     cluster = plan("cluster-pool", [POOL], {})
     first, *steps = after_settle(cluster, ["n1", "n2"], TEMPLATES)
     assert "then for each of n1, n2; " in first
-    assert steps[-2] == "4. let pods come back: kubectl --context=built uncordon NODE"
+    assert steps[-2] == "4. uncordon the nodes: kubectl --context=built uncordon NODE"
     assert after_settle(cluster, [], TEMPLATES) == ()

@@ -57,21 +57,21 @@ def test_what_can_be_typed(text: str, count: int, like: str, labels: dict[str, s
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "is no change of nodes"),
-        ("40 rack=b", "is no change of nodes"),
-        ("+rack=b", "is no change of nodes"),
-        ("+٣", "is no change of nodes"),
-        ("+0", "1 to 100,000 nodes can come"),
-        ("+100001", "1 to 100,000 nodes can come"),
-        ("+" + "9" * 5000, "1 to 100,000 nodes can come"),
-        ("+3 like", "like needs the name of a node"),
-        ("+3 rack", "'rack' is no label"),
+        ("", "is not a change of nodes"),
+        ("40 rack=b", "is not a change of nodes"),
+        ("+rack=b", "is not a change of nodes"),
+        ("+٣", "is not a change of nodes"),
+        ("+0", "add 1 to 100,000 nodes"),
+        ("+100001", "add 1 to 100,000 nodes"),
+        ("+" + "9" * 5000, "add 1 to 100,000 nodes"),
+        ("+3 like", "like needs a node name"),
+        ("+3 rack", "'rack' is not a label"),
         ("+3 /=b", "the label key '/' has a prefix that is empty"),
         ("+3 rack=b$", "the value 'b$' of label rack is not made of"),
         ("+3 rack=a,rack=b", "label rack has two values"),
-        ("-", "is no change of nodes"),
-        ("-,", "is no change of nodes"),
-        ("-rack a b", "'rack' is no label"),
+        ("-", "is not a change of nodes"),
+        ("-,", "is not a change of nodes"),
+        ("-rack a b", "'rack' is not a label"),
     ],
 )
 def test_what_cannot(text: str, problem: str) -> None:
@@ -124,7 +124,7 @@ def test_names_that_are_taken_are_not_made_up() -> None:
         ("-node what", "lab has no node 'what' in its inventory"),
         ("+2 like nn3", "lab has no node 'nn3' in its inventory; did you mean 'n3'?"),
         ("+2 like n33", "lab has no node 'n33' in its inventory"),
-        (f"+{LARGEST_CLUSTER}", "200,000 nodes come in all; 100,000 is the limit"),
+        (f"+{LARGEST_CLUSTER}", "200,000 nodes would be added; the limit is 100,000"),
     ],
 )
 def test_what_fits_no_node(text: str, problem: str) -> None:

@@ -444,7 +444,7 @@ def test_a_planned_node_is_cut_out_of_its_pattern() -> None:
     nodes = [replace(node(f"w-{number}", {}), planned=True, pattern="w-{1..9}") for number in range(1, 10)]
     made = plan("cluster-pool", [pool("default", "10.0.0.0/16")], {"w-3": "10.0.0.0/26"}, nodes=nodes)
     shown = to_markdown([ask("decommission", made, split=Split(by="rack"), nodes=("w-3",))])
-    assert "write w-{1..2}, w-{4..9} in place of w-{1..9}" in shown
+    assert "write w-{1..2}, w-{4..9} instead of w-{1..9}" in shown
     assert "remove: w-3" in shown
 
 
@@ -508,7 +508,7 @@ def test_git_follows_an_operator_that_gives_the_second_family(mode: str, *, foll
 def test_a_pool_that_changes_leaves_autocreate_before() -> None:
     for change in ("new-range", "dual-stack"):
         runbook = ask(change, made("none", auto_create=("default",)))
-        assert any("take pool default out of autoCreate" in note for note in runbook.about)
+        assert any("remove pool default from autoCreate" in note for note in runbook.about)
 
 
 # Requests.
@@ -517,21 +517,21 @@ def test_a_pool_that_changes_leaves_autocreate_before() -> None:
 @pytest.mark.parametrize(
     ("change", "mode", "asked", "said"),
     [
-        ("renumber", "bystander", {"nodes": ("gone",)}, "no such node"),
-        ("renumber", "bystander", {}, "no node is meant"),
+        ("renumber", "bystander", {"nodes": ("gone",)}, "does not contain gone"),
+        ("renumber", "bystander", {}, "no node is selected"),
         ("renumber", "bystander", {"selector": "zone =="}, "--selector"),
-        ("renumber", "bystander", {"pools": ("gone",)}, "no such pool in built; it has default"),
+        ("renumber", "bystander", {"pools": ("gone",)}, "built has no pool gone, only default"),
         ("mode", "bystander", {"to": "bridge"}, "name the new mode"),
-        ("mode", "bystander", {"to": "cluster-pool"}, "is in cluster-pool mode already"),
+        ("mode", "bystander", {"to": "cluster-pool"}, "is already in cluster-pool mode"),
         ("mode", "bystander", {"to": "crd"}, "IPC0543"),
-        ("dual-stack", "kubernetes", {"to": ""}, "first go to cluster-pool mode"),
+        ("dual-stack", "kubernetes", {"to": ""}, "first change to cluster-pool mode"),
         ("new-range", "bystander", {"pools": ("default",), "to": "10.7.0.1/24"}, "host bits"),
         ("new-range", "bystander", {"pools": ("default",), "to": "fd00::/64"}, "has no IPv6"),
         ("new-range", "bystander", {"pools": ("default",), "to": "10.7.0.0/27"}, "no room for a /26"),
-        ("new-range", "bystander", {"to": "10.7.0.0/24"}, "name the pool"),
-        ("replace-node", "bystander", {"nodes": ("n01", "n02"), "to": "n99"}, "the one node"),
-        ("replace-node", "bystander", {"nodes": ("n01",), "to": "n02"}, "is in the inventory already"),
-        ("replace-node", "bystander", {"nodes": ("n01",), "to": "$(x)"}, "cannot be the name of a node"),
+        ("new-range", "bystander", {"to": "10.7.0.0/24"}, "name one pool"),
+        ("replace-node", "bystander", {"nodes": ("n01", "n02"), "to": "n99"}, "name one node"),
+        ("replace-node", "bystander", {"nodes": ("n01",), "to": "n02"}, "is already in the inventory"),
+        ("replace-node", "bystander", {"nodes": ("n01",), "to": "$(x)"}, "is not a valid node name"),
         ("calico", "bystander", {"to": ""}, "multi-pool mode with pinning: node"),
         ("calico", "pinned", {"to": "10.0.0.0/8"}, "--to distinct"),
         ("upgrade", "bystander", {"to": "1.17"}, "built has 1.18"),

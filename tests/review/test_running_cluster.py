@@ -62,7 +62,12 @@ def way(before: Plan, after: Plan) -> tuple[str, ...]:
         (
             made("kubernetes"),
             made(),
-            ["CiliumNodes before the flags", "check that every", "then the operator", "then the agents"],
+            [
+                "CiliumNodes before the flags",
+                "check that every",
+                "then restart the operator",
+                "then restart the agents",
+            ],
         ),
         (
             made(),
@@ -71,8 +76,8 @@ def way(before: Plan, after: Plan) -> tuple[str, ...]:
                 "allocate-node-cidrs",
                 "podCIDRs of Nodes",
                 "check",
-                "then the operator",
-                "then the agents",
+                "then restart the operator",
+                "then restart the agents",
                 "leave",
             ],
         ),
@@ -84,7 +89,7 @@ def way(before: Plan, after: Plan) -> tuple[str, ...]:
                 "annotations of Nodes",
                 "check",
                 "helm upgrade",
-                "then the agents",
+                "then restart the agents",
                 "leave",
             ],
         ),
@@ -97,7 +102,7 @@ def way(before: Plan, after: Plan) -> tuple[str, ...]:
 )
 def test_a_change_of_mode_has_an_order(before: Plan, after: Plan, order: list[str]) -> None:
     first, *found = way(before, after)
-    assert first.startswith("between these steps")
+    assert first.startswith("every node keeps its block if")
     assert len(found) == len(order)
     assert [word for word, step in zip(order, found, strict=True) if word not in step] == []
 
@@ -105,7 +110,7 @@ def test_a_change_of_mode_has_an_order(before: Plan, after: Plan, order: list[st
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        (made(operator="adopt", pools=(A, SPARE)), made(pools=(A,)), "a bystander gives no blocks"),
+        (made(operator="adopt", pools=(A, SPARE)), made(pools=(A,)), "a bystander gives out no blocks"),
         (made(pools=(A,)), made(operator="adopt", pools=(A, SPARE)), "an operator that adopts gives a block"),
         (made("multi-pool"), made("multi-pool", pinning="none"), "delete the CiliumNodeConfigs"),
         (
@@ -113,9 +118,9 @@ def test_a_change_of_mode_has_an_order(before: Plan, after: Plan, order: list[st
             made("multi-pool"),
             "apply the CiliumNodeConfigs before agents restart",
         ),
-        (made(), made(patch_nodes="podCIDRs"), "for good"),
-        (made(patch_nodes="podCIDRs"), made(), "Nodes keep the podCIDRs"),
-        (made("kubernetes"), made("kubernetes", patch_nodes="annotations"), "annotations do not count"),
+        (made(), made(patch_nodes="podCIDRs"), "are immutable"),
+        (made(patch_nodes="podCIDRs"), made(), "Nodes keep their podCIDRs"),
+        (made("kubernetes"), made("kubernetes", patch_nodes="annotations"), "agents ignore annotations"),
     ],
 )
 def test_so_have_changes_of_other_settings(before: Plan, after: Plan, said: str) -> None:
@@ -150,9 +155,9 @@ def test_a_bystander_reads_no_range() -> None:
     wider = builders.pool("a", "10.1.0.0/24", "10.5.0.0/24", nodes='rack == "a"')
     assert restarted(made(), made(pools=(wider, B))) == []
     found = compared(made(managed_by="helm"), made(pools=(wider, B), managed_by="helm"))
-    assert {flag.why for flag in found.flags} == {"nobody reads it: the operator is a bystander"}
+    assert {flag.why for flag in found.flags} == {"unused, because the operator is a bystander"}
     assert [each.sentence for each in found.restarts] == [
-        "the operator restarts by itself: cilium-config has a new cluster-pool-ipv4-cidr (read only with operator: adopt)"
+        "the operator restarts automatically: cilium-config has a new cluster-pool-ipv4-cidr (read only with operator: adopt)"
     ]
 
 
@@ -187,10 +192,10 @@ def test_nodes_that_move_have_steps() -> None:
         ["merge,", "and"],
         ["delete", "their"],
     ]
-    assert moved.steps[-2] == "let pods come back: kubectl --context=built uncordon n1"
+    assert moved.steps[-2] == "uncordon the nodes: kubectl --context=built uncordon n1"
     two = compared(made(), settled(n1="10.1.0.64/26", n2="10.2.0.64/26"))
     assert two.steps[0].startswith("drain n1, n2,")
-    assert two.steps[-2] == "let pods come back: kubectl --context=built uncordon NODE"
+    assert two.steps[-2] == "uncordon the nodes: kubectl --context=built uncordon NODE"
     without_consent = compared(made(), made(held={**HELD, "n1": "10.1.0.64/26"}))
     assert without_consent.lines.refused
     assert without_consent.steps == ()

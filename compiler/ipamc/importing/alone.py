@@ -188,7 +188,7 @@ def _lock(cluster: Cluster) -> Lock:
 
 
 def _networks_apart(dump: Dump, facts: Facts) -> Iterator[Diagnostic]:
-    """IPC0915: the networks of services and load balancers have no address of a node."""
+    """IPC0915: the networks of services and load balancers contain no address of a node."""
     # Devices may be of networks of their own, in which machines have other addresses.
     others = [item for item in facts.excluded if item.why != "nodes" and item.kind != RESOURCE_POOL]
     every: list[tuple[Block, str, At]]

@@ -93,7 +93,7 @@ def label_key(cluster: Scheme, text: str) -> str:
     if len(meant) == 1:
         return meant[0]
     if meant:
-        raise LabelError(f"label {text} may be {listing(meant)}: write one of them")
+        raise LabelError(f"label {text} may be {listing(meant)}: use one of them")
     near = suggestion(text, keys)
     raise LabelError(f"no node has a label {text}{f': {near}' if near else ''}")
 

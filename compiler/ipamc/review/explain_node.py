@@ -166,7 +166,7 @@ class _Decisions:
             codes = ", ".join(sorted({finding.code for finding in refused}))
             errors = f"{count(len(refused), 'error')} ({codes})"
             check = f"ipamc compile {self.cluster.name} --check"
-            notes.append(f"the next compile is refused with {errors}: {check}")
+            notes.append(f"the next compile fails with {errors}: {check}")
         return ExplainedNode(
             cluster=self.cluster.name,
             node=self.name,
@@ -192,12 +192,12 @@ class _Decisions:
             status = NodeStatus.RELEASED if self.lines else NodeStatus.PINNED
         else:
             return None
-        notes = [f"pool {pool} pins blocks for it, which are kept free" for pool in pinning]
+        notes = [f"pool {pool} keeps pinned blocks for it" for pool in pinning]
         if seen:
             for block in dict.fromkeys((*seen.blocks, *(block for block, _ in seen.allocated))):
                 place = self.ranges.of(block)
                 unlisted = place and place.pool.unlisted
-                given = "the operator gave it out of" if unlisted else "it counts as taken in"
+                given = "the operator gave it out of" if unlisted else "it counts as used in"
                 where = f"pool {place.pool.name}" if place else "no pool"
                 notes.append(f"a CiliumNode shows {block}: {given} {where}")
         return ExplainedNode(
@@ -265,46 +265,46 @@ class _Decisions:
         if after is None:
             return "the next compile gives its addresses to another node"
         if line.state is State.RELEASED:
-            return "released: the line is removed when its addresses are given out again"
+            return "released; the line disappears when its addresses are given out again"
         place = self.ranges.of(line.block)
         if after.state is State.RELEASED and place and place.pool.follows:
             return f"the next compile releases it: pool {place.pool.name} {why_only_pins(place.pool)}"
         if line.state is State.QUARANTINED:
             if after.in_use:
-                return "the next compile gives it back: the node has returned"
+                return "the next compile gives it back, because the node has returned"
             kept = "kept for the node if it returns"
             if line.moved:
-                kept = "the node has moved to another block, and this one never returns to it"
+                kept = "the node has moved to another block and cannot get this one back"
             days = self.cluster.quarantine_days
             until = (
-                "for ever" if days is None else f"until {first_day(line.since, days) or 'the calendar ends'}"
+                "forever" if days is None else f"until {first_day(line.since, days) or 'the calendar ends'}"
             )
             return f"{kept}; in quarantine {until}"
         if line.state is State.PENDING:
             if after.state is State.HELD:
-                return "the next compile makes it held: the node has moved"
+                return "the next compile makes it held, because the node has moved"
             if after.state is State.PENDING:
                 settle = f"ipamc lock {self.cluster.name} --settle {self.name}"
                 held = "it becomes held when the node shows it"
-                return f"the node is to move here, by consent; {held}, or after: {settle}"
+                return f"the node moves here by consent; {held}, or after: {settle}"
             return f"the next compile puts it in quarantine: {terms(self.cluster).gone}"
         if after.state is State.QUARANTINED:
             why = "its node moved to its pending block" if after.moved else terms(self.cluster).gone
             return f"the next compile puts it in quarantine: {why}"
         if after.state is State.RELEASED:
-            operator = "Cilium's operator decides here, and the CiliumNodes say otherwise"
+            operator = "Cilium's operator chooses here, and the CiliumNodes have other blocks"
             return f"the next compile releases it: {operator}"
         return self._of_held(line, want)
 
     def _of_held(self, line: Line, want: Want | None) -> str:
         place = self.ranges.of(line.block)
         if place is None:
-            return f"{terms(self.cluster).keeps}, although it is outside every pool now"
+            return f"{terms(self.cluster).keeps}, although it is outside all pools now"
         pool = place.pool
         if line.block in self.started:
             operator = "Cilium's operator gives out this pool's blocks"
-            shows = "no CiliumNode of the input shows that the node has it now"
-            return f"what the node starts with: {operator}, and {shows}"
+            shows = "no CiliumNode of the input shows this one"
+            return f"the node starts with it: {operator}, but {shows}"
         if any(pin.block == line.block for pin in pool.pins.get(self.name, ())):
             address = address_for(pool, line.block)
             return f"it follows {address}, the node's address" if address else "its pin, which it holds"
@@ -317,11 +317,11 @@ class _Decisions:
 
 
 _ORIGINS = {
-    Origin.FIRST_FIT: "first fit, the lowest free place in the order of the pool's ranges",
-    Origin.RE_USED: "re-used, because nothing is free: it lies over old lines whose quarantine is over",
+    Origin.FIRST_FIT: "first fit: the first free block in the order of the pool's ranges",
+    Origin.RE_USED: "re-used: nothing is free, so it overlaps old lines whose quarantine is over",
     Origin.PIN: "its pin",
-    Origin.FOLLOWS: "it follows from the node's address",
-    Origin.ADOPTED: "adopted, because the running node shows it",
-    Origin.RETURNED: "returned, because it was the node's before",
+    Origin.FOLLOWS: "it follows the node's address",
+    Origin.ADOPTED: "adopted: the running node shows it",
+    Origin.RETURNED: "returned: the node had it before",
     Origin.RENUMBER: "renumbered by consent",
 }

@@ -116,13 +116,13 @@ class _Pools:
             pins = "has the block of its address" if first.pool.follows else "pins the node"
             order = f"{first.pool.name} {pins}"
         if not self.cluster.mode.one_block:
-            return PoolRole.SERVES, f"every candidate does; {order}"
+            return PoolRole.SERVES, f"as every candidate does; {order}"
         own = [each for each in self.cluster.families if each in offer.sizes and each not in self.given]
         if own:
-            return PoolRole.SERVES, f"gives {ip(own)}, which earlier candidates do not have; {order}"
+            return PoolRole.SERVES, f"gives {ip(own)}, which earlier candidates lack; {order}"
         if others := self.stand_ins[offer.pool.name]:
-            return PoolRole.STANDS_IN, f"takes the place of {' and '.join(others)} if that is full; {order}"
-        return PoolRole.PASSED_OVER, f"{order}; may not take its place, because its selector differs"
+            return PoolRole.STANDS_IN, f"replaces {' and '.join(others)} if full; {order}"
+        return PoolRole.PASSED_OVER, f"{order}; cannot replace it, because its selector differs"
 
     def _passed(self) -> Iterator[tuple[str, str]]:
         made, node = self.placement, self.want.node
@@ -153,10 +153,10 @@ class _Pools:
 
 def _why_later(first: Pool, later: Pool) -> str:
     key, one, other = deciding(first, later)
-    words = {"blocks": "blocks in all", "addresses": "addresses a block"}
+    words = {"blocks": "number of blocks", "addresses": "addresses per block"}
     if key == "name":
-        return f"comes later by name, all else being equal: {first.name} before {later.name}"
-    return f"comes later by {words.get(key, key)}: {other}, and {first.name} has {one}"
+        return f"comes later by name: {first.name} before {later.name}"
+    return f"comes later by {words.get(key, key)}: {other}, but {first.name} has {one}"
 
 
 def _labels(selector: Selector, node: Node) -> str:
@@ -164,7 +164,7 @@ def _labels(selector: Selector, node: Node) -> str:
     labels = [has.get(key, f"no label {key}") for key in sorted(selector.keys)]
     if selector.names:
         labels.append(f"its name is not {' or '.join(sorted(selector.names))}")
-    return ", ".join(labels) or "nothing can satisfy it"
+    return ", ".join(labels) or "nothing can match it"
 
 
 class UnheldBlock(NamedTuple):

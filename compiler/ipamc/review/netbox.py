@@ -125,7 +125,7 @@ def same_in_several(clusters: Sequence[tuple[str, Sequence[ExportedPrefix]]]) ->
                 text = f"{met} of cluster {name} is also of cluster {other}"
                 also = [Related(Span(there), f"{other} has the same addresses")]
                 command = f"ipamc export netbox {name} --set vrf=NAME"
-                way_out = f"export them one by one, each with its VRF: {command}"
+                way_out = f"export the clusters separately, each with its VRF: {command}"
                 yield error("IPC0879", Span(folder), text, also=also, help=way_out)
                 break
         before.append((folder, prefixes, mine))
@@ -264,7 +264,7 @@ def _read(table: Table, result: list[NetBoxPrefix]) -> Iterator[Diagnostic]:
     for row in table.rows:
         number, text = row.cells.get("id", ""), row.cells.get("prefix", "")
         if not (number.isascii() and number.isdecimal() and 0 < len(number) < 20 and int(number)):
-            yield table_syntax(table.at(row, "id"), f"{quoted(number)} is no ID of NetBox", _HOW)
+            yield table_syntax(table.at(row, "id"), f"{quoted(number)} is not a NetBox ID", _HOW)
             continue
         try:
             block = parse_block(text, pods=False)

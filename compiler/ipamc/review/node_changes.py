@@ -46,12 +46,12 @@ def parse_change(text: str) -> NodeChange:
     if sign == "+" and rest and rest[0].isascii() and rest[0].isdigit():
         count = int(rest[0]) if len(rest[0]) < 10 else LARGEST_CLUSTER + 1
         if not 0 < count <= LARGEST_CLUSTER:
-            raise ChangeError(f"{quoted(text)}: 1 to {LARGEST_CLUSTER:,} nodes can come")
+            raise ChangeError(f"{quoted(text)}: add 1 to {LARGEST_CLUSTER:,} nodes")
         words = rest[1:]
         like = ""
         if words[:1] == ["like"]:
             if len(words) < 2:
-                raise ChangeError(f"{quoted(text)}: like needs the name of a node")
+                raise ChangeError(f"{quoted(text)}: like needs a node name")
             like, words = words[1], words[2:]
         return NodeChange(text=text, count=count, like=like, labels=_labels(text, words))
     if sign == "-" and rest:
@@ -60,7 +60,7 @@ def parse_change(text: str) -> NodeChange:
         words = [f"{rest[0]}={rest[1]}"] if len(rest) == 2 and "=" not in text else rest
         if labels := _labels(text, words):
             return NodeChange(text=text, labels=labels)
-    raise ChangeError(f"{quoted(text)} is no change of nodes: write {FORMS}")
+    raise ChangeError(f"{quoted(text)} is not a change of nodes: use {FORMS}")
 
 
 def _labels(text: str, words: Sequence[str]) -> dict[str, str]:
@@ -69,9 +69,9 @@ def _labels(text: str, words: Sequence[str]) -> dict[str, str]:
         key, equals, value = pair.partition("=")
         value = value.removeprefix("=")
         if not equals:
-            leaves = f"write -node {pair} for a node that leaves, or " if text.startswith("-") else ""
-            wanted = f"{leaves}write KEY=VALUE, as in {FORMS}"
-            raise ChangeError(f"{quoted(text)}: {quoted(pair)} is no label: {wanted}")
+            leaves = f"use -node {pair} for a node that leaves, or " if text.startswith("-") else ""
+            wanted = f"{leaves}use KEY=VALUE, as in {FORMS}"
+            raise ChangeError(f"{quoted(text)}: {quoted(pair)} is not a label: {wanted}")
         if problem := label_key_problem(key):
             raise ChangeError(f"{quoted(text)}: the label key {quoted(key)} {problem}")
         if problem := label_value_problem(value):
@@ -95,7 +95,7 @@ def apply_changes(cluster: Cluster, changes: Sequence[NodeChange]) -> ChangedClu
     }
     total = sum(change.count for change in changes)
     if total > LARGEST_CLUSTER:
-        raise ChangeError(f"{total:,} nodes come in all; {LARGEST_CLUSTER:,} is the limit")
+        raise ChangeError(f"{total:,} nodes would be added; the limit is {LARGEST_CLUSTER:,}")
     added, new = _coming(cluster, every, [change for change in changes if change.count], len(str(total)))
     nodes = sorted([*staying.values(), *new], key=lambda node: node.name) if new else staying.values()
     gone = every.keys() - staying.keys()

@@ -221,7 +221,9 @@ def areas_of(members: Sequence[Member], cluster: Cluster | None, family: int) ->
     private: Sequence[Block] = PRIVATE if family == 4 else sites
     areas += [Area(area, "has a pool") for area in private if any(area.contains(block) for block in ranges)]
     if not areas and not ranges and family == 4:
-        areas = [Area(area, "RFC 1918: no pool is there yet") for area in PRIVATE if area.prefix != 10]
+        areas = [
+            Area(area, "RFC 1918, because there is no pool yet") for area in PRIVATE if area.prefix != 10
+        ]
     return tuple(areas)
 
 

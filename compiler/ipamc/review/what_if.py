@@ -265,9 +265,9 @@ def _other_pools(after: _After, shortage: Shortage, full: Pool, lack: int) -> It
         if room := min(after.free[pool.name, family] for family in families):
             rooms.append((room < lack, room if room >= lack else -room, pool.name))
     for short, room, name in sorted(rooms)[:OTHER_POOLS_SHOWN]:
-        how = f"name {name} in the overflow of pool {full.name}"
+        how = f"add {name} to the overflow of pool {full.name}"
         if full.dialect is not Dialect.NATIVE:
-            how += f", written in the native form as a {full.dialect} has none"
+            how += f" (in native form: a {full.dialect} has no overflow)"
         yield Way(text=f"pool {name} has room for {count(abs(room), 'node')}: {how}", enough=not short)
 
 
@@ -287,5 +287,5 @@ def _quarantine(after: _After, pool: Pool, family: int, prefix: int, blocks: int
 
     number = bisect.bisect_left(waiting, blocks, key=more)
     if waiting and (gained := more(since := waiting[min(number, len(waiting) - 1)])):
-        over = f"quarantine is over for {count(gained, 'block')} of pool {pool.name} then"
+        over = f"then the quarantine of {count(gained, 'block')} of pool {pool.name} is over"
         yield Way(text=f"wait until {first_day(since, days)}: {over}", enough=gained >= blocks)

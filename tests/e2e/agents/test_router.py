@@ -303,7 +303,7 @@ def test_two_nodes_that_were_registered_with_each_others_blocks(begin: Begin) ->
         assert {("c1", "d1"), ("d1", "c1")} <= lab.unreachable()
         said = lab.audit(problems=True, routes=router.printed())
         assert said.count("error[IPC0953]") == len(router.PRINTS)
-        assert said.count("10.0.0.64/27 leads to node d, and c holds it; 2 routes to other nodes") == 2
+        assert said.count("10.0.0.64/27 leads to node d, but c holds it; 2 routes to wrong nodes") == 2
         assert said.count("10.0.0.96/27 leads to c") == len(router.PRINTS)
         assert said.count("the lock has 10.0.0.96/27 for it") == len(router.PRINTS)
 

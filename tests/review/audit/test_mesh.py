@@ -64,7 +64,7 @@ def audit(tmp_path: Path) -> Audit:
 
 ID, NAME = "cilium-config has cluster-id: ", "cilium-config has cluster-name: "
 BOTH = ", clusterID: 1, clusterName: alpha"
-UNKNOWN = ", which git does not have: no compile compares it with other clusters"
+UNKNOWN = ", but git has none, so no compile compares it with other clusters"
 
 
 @pytest.mark.parametrize(
@@ -75,48 +75,48 @@ UNKNOWN = ", which git does not have: no compile compares it with other clusters
         ("", {}, []),
         ("", {"cluster_id": "0", "cluster_name": "alpha"}, []),
         ("", {"cluster_id": "1", "cluster_name": "default"}, [("note", f"{ID}1{UNKNOWN}")]),
-        ("", {"cluster_id": "3"}, [("error", f"{ID}3, which cluster c of the address space has")]),
+        ("", {"cluster_id": "3"}, [("error", f"{ID}3, which cluster c of the address space has too")]),
         (
             ", clusterID: 2",
             {"cluster_id": "2", "cluster_name": "gamma"},
-            [("error", f"{NAME}gamma, which cluster c of the address space has")],
+            [("error", f"{NAME}gamma, which cluster c of the address space has too")],
         ),
         (BOTH, {"cluster_id": "1", "cluster_name": "alpha"}, []),
         (BOTH, {"cluster_id": " 1", "cluster_name": "alpha\n"}, []),
-        (BOTH, {}, [("warning", f"{ID}0, and spec.cilium.clusterID of a is 1")]),
+        (BOTH, {}, [("warning", f"{ID}0, but spec.cilium.clusterID of a is 1")]),
         (
             BOTH,
             {"cluster_id": "", "cluster_name": "alpha"},
-            [("warning", f"{ID}0, and spec.cilium.clusterID of a is 1")],
+            [("warning", f"{ID}0, but spec.cilium.clusterID of a is 1")],
         ),
         (
             BOTH,
             {"cluster_id": "255", "cluster_name": "3"},
             [
-                ("warning", f"{ID}255, and spec.cilium.clusterID of a is 1"),
-                ("warning", f"{NAME}3, and spec.cilium.clusterName of a is alpha"),
+                ("warning", f"{ID}255, but spec.cilium.clusterID of a is 1"),
+                ("warning", f"{NAME}3, but spec.cilium.clusterName of a is alpha"),
             ],
         ),
         (
             ", clusterName: alpha",
             {},
-            [("warning", f"{NAME}default, and spec.cilium.clusterName of a is alpha")],
+            [("warning", f"{NAME}default, but spec.cilium.clusterName of a is alpha")],
         ),
         (", clusterID: 511", {"cluster_id": "511"}, []),
         (
             ", clusterID: 511",
             {"cluster_id": "512"},
-            [("warning", f"{ID}512, and spec.cilium.clusterID of a is 511")],
+            [("warning", f"{ID}512, but spec.cilium.clusterID of a is 511")],
         ),
         (
             ", clusterID: 1",
             {"cluster_id": "-1"},
-            [("warning", f"{ID}-1, and spec.cilium.clusterID of a is 1")],
+            [("warning", f"{ID}-1, but spec.cilium.clusterID of a is 1")],
         ),
         (
             ", clusterID: 1",
             {"cluster_id": "one"},
-            [("warning", f"{ID}one, and spec.cilium.clusterID of a is 1")],
+            [("warning", f"{ID}one, but spec.cilium.clusterID of a is 1")],
         ),
     ],
 )
@@ -127,7 +127,7 @@ def test_identity(audit: Audit, git: str, of: Mapping[str, str] | None, found: l
 def test_without_a_space_a_cluster_is_compared_with_git_alone(audit: Audit) -> None:
     assert audit("", {"cluster_id": "3", "cluster_name": "gamma"}, space="") == []
     assert audit(BOTH, {"cluster_id": "3", "cluster_name": "alpha"}, space="") == [
-        ("warning", f"{ID}3, and spec.cilium.clusterID of a is 1")
+        ("warning", f"{ID}3, but spec.cilium.clusterID of a is 1")
     ]
 
 

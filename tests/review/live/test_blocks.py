@@ -186,7 +186,7 @@ def test_what_cannot_be_read_withholds_its_node_and_who_would_get_its_addresses(
     there = by_identity(*live, cilium_node("x", text))
     found = held_by_others(tree, there)
     assert [item.identity for item in found] == [f"CiliumNode {name}" for name in withheld]
-    assert all(f"x has '{text}', which is no CIDR" in item.reason for item in found)
+    assert all(f"x has '{text}', which is not a CIDR" in item.reason for item in found)
     pools = held_by_others([pool("p.a", A), pool("p.b", B), pool("p.x", C)], there)
     assert {f"CiliumPodIPPool p.{name}" for name in withheld} <= {item.identity for item in pools}
 
@@ -209,17 +209,17 @@ def test_shared_pools_keep_what_nodes_have(cidrs: list[str], users: int) -> None
     )
     found = list(shared_pools_in_use([pool("p", *cidrs)], live))
     assert len(found) == bool(users)
-    assert all(f"where {users} node" in item.reason for item in found)
+    assert all(f"but {users} node" in item.reason for item in found)
 
 
 @pytest.mark.parametrize(
     ("there", "has", "reason"),
     [
-        ("10.0.0.0/33", "10.0.0.0/27", "10.0.0.0/33 would be taken away, where 1 node has blocks: a"),
+        ("10.0.0.0/33", "10.0.0.0/27", "10.0.0.0/33 would be removed, but 1 node has blocks: a"),
         ("10.0.0.0/33", "10.1.0.0/27", None),
-        ("10.0.0.0/33", "nonsense", "10.0.0.0/33 would be taken away, where 1 node has blocks: a"),
-        ("10.0.0.5/24", "nonsense", "10.0.0.0/24 would be taken away, where 1 node has blocks: a"),
-        ("10.0.0.5/24", "10.0.0.7/27", "10.0.0.0/24 would be taken away, where 1 node has blocks: a"),
+        ("10.0.0.0/33", "nonsense", "10.0.0.0/33 would be removed, but 1 node has blocks: a"),
+        ("10.0.0.5/24", "nonsense", "10.0.0.0/24 would be removed, but 1 node has blocks: a"),
+        ("10.0.0.5/24", "10.0.0.7/27", "10.0.0.0/24 would be removed, but 1 node has blocks: a"),
         ("10.1.0.0/24", "nonsense", None),
     ],
 )
@@ -233,7 +233,7 @@ def test_single_addresses_beside_blocks_count_for_their_node() -> None:
     tree = [cilium_node("a", A), cilium_node("b", B)]
     odd = cilium_node("b", B, addresses=["nonsense", "10.0.0.7"])
     found = {item.identity: item.reason for item in held_by_others(tree, by_identity(odd))}
-    assert found["CiliumNode b"].endswith("b has 'nonsense/32', which is no CIDR")
+    assert found["CiliumNode b"].endswith("b has 'nonsense/32', which is not a CIDR")
     used = held_by_others(tree, by_identity(cilium_node("b", B, addresses=["10.0.0.7"])))
     assert [item.reason.rpartition(": ")[2] for item in used] == ["10.0.0.7/32 in CiliumNode b"]
 

@@ -27,13 +27,13 @@ def test_order_and_what_is_kept() -> None:
     found = left_over(WANTED, LIVE, {"alive"}, {"busy"})
     assert [(item.kind, item.name, item.kept) for item in found] == [
         ("CiliumNodeConfig", "old", ""),
-        ("CiliumNode", "alive", "its Node is there"),
+        ("CiliumNode", "alive", "its Node exists"),
         ("CiliumNode", "busy", "pods run on its node"),
         ("CiliumNode", "dead", ""),
-        ("CiliumPodIPPool", "asked", "CiliumNode seed has blocks of it, or asks for some"),
+        ("CiliumPodIPPool", "asked", "CiliumNode seed has blocks of it or requests some"),
         ("CiliumPodIPPool", "free", ""),
-        ("CiliumPodIPPool", "unread", "CiliumNode odd has blocks of it, or asks for some"),
-        ("CiliumPodIPPool", "used", "CiliumNode seed has blocks of it, or asks for some"),
+        ("CiliumPodIPPool", "unread", "CiliumNode odd has blocks of it or requests some"),
+        ("CiliumPodIPPool", "used", "CiliumNode seed has blocks of it or requests some"),
     ]
 
 

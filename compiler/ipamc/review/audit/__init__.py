@@ -31,35 +31,33 @@ def refused(context: Context, changed: str, applied_at: str) -> list[Diagnostic]
 
 
 def other_cluster(context: Context) -> Iterator[Diagnostic]:
-    """IPC0901: a dump is of the cluster that it is compared with."""
+    """IPC0901: the dump is of the cluster that it is compared with."""
     if not context.dump.is_of_another(context.cluster):
         return
     listed = [node for node in context.cluster.nodes if not node.planned]
     live, name = context.dump.nodes_by_name, context.cluster.name
     one = next((node for node in listed if node.name in live), listed[0])
     if there := live.get(one.name):
-        at, text = there.at, f"each node has another uid there, as {one.name} has {there.uid or 'none'}"
+        at, text = there.at, f"every node has another uid, such as {one.name} ({there.uid or 'none'})"
     else:
-        at, text = context.dump.at, f"none of {count(len(listed), 'node')} is in it, but {names(live)}"
+        at, text = context.dump.at, f"it contains {names(live)}, but none of {count(len(listed), 'node')}"
     again = f"if the cluster was built again: ipamc import {name} --refresh --rebuilt dump.json"
-    also = [Related(one.at, f"{one.name} of the inventory, uid {one.uid or 'unknown'}")]
-    fix = f"make the dump with the context of {name}: {DUMP}; {again}"
-    yield error("IPC0901", at, f"this is no dump of {name}: {text}", also=also, help=fix)
+    also = [Related(one.at, f"{one.name} in the inventory, uid {one.uid or 'unknown'}")]
+    fix = f"make the dump with the context of {name}: {DUMP}\n{again}"
+    yield error("IPC0901", at, f"the dump is not of cluster {name}: {text}", also=also, help=fix)
 
 
 def older_dump(context: Context, changed: str, applied_at: str) -> Iterator[Diagnostic]:
-    """IPC0902: a dump is newer than what was applied, and than the lock."""
+    """IPC0902: the dump is newer than the last applied commit, and than the lock."""
     newest, at, path = context.dump.newest, context.dump.at, context.lock.path
     since = applied_at or changed
     if context.applied and _is_before(newest, since):
-        what = f"what was applied last ({context.applied.revision})"
-        between = "changes in between would look like edits by hand"
-        text = f"the dump is of {newest}, and {what} of {since}: {between}"
-        yield error("IPC0902", at, text, help=f"make a new one: {DUMP}")
+        last = f"the last applied commit ({context.applied.revision}, {since})"
+        text = f"the dump is from {newest}, before {last}: later changes look like edits by hand"
+        yield error("IPC0902", at, text, help=f"make a new dump: {DUMP}")
     elif _is_before(newest, changed):
-        pending = "what is pending here may have been applied since"
-        text = f"the dump is of {newest}, and {path} of {changed}: {pending}"
-        yield note("IPC0902", at, text, help=f"for the state of now make a new one: {DUMP}")
+        text = f"the dump is from {newest}, before {path} ({changed}): pending changes may be applied since"
+        yield note("IPC0902", at, text, help=f"for the current state make a new dump: {DUMP}")
 
 
 def _is_before(one: str, other: str) -> bool:
@@ -71,12 +69,11 @@ def _is_before(one: str, other: str) -> bool:
 
 
 def nothing_applied(context: Context, _: Suppressed) -> Iterator[Result]:
-    """IPC0903: it is known what was applied last."""
+    """IPC0903: the last applied commit is known."""
     if context.applied is None:
         ref = f"refs/ipamc/applied/{context.cluster.name}"
-        unknown = "what is pending and what was edited by hand cannot be told apart"
-        text = f"there is no {ref}, so the dump is compared with git alone: {unknown}"
-        way_out = f"git fetch origin '+{ref}:{ref}', or --applied REV"
+        text = f"{ref} is missing, so pending changes and edits by hand look alike"
+        way_out = f"run git fetch origin '+{ref}:{ref}', or use --applied REV"
         yield Result(note("IPC0903", Span(context.git.shown), text, help=way_out))
 
 
@@ -115,26 +112,25 @@ NEEDS: Mapping[str, frozenset[str]] = {
 POLICY = "MutatingAdmissionPolicy"
 """Stands for all kinds of policies and their bindings: a dump has all of them or none."""
 _WITHOUT = {
-    POD: "whether pods have addresses of their nodes' blocks, or two of them one address; which "
-    "version of Cilium runs; kube-controller-manager's arguments",
-    ENDPOINT: "whether Cilium knows each pod",
-    CILIUM_NODE: "the blocks that agents use, what the operator reports",
-    POOL: "the pools of the operator",
-    NODE_CONFIG: "the pools that agents start with",
-    _CONFIG_MAP: "Cilium's flags, and what depends on them",
+    POD: "addresses of pods, Cilium's version, kube-controller-manager's arguments",
+    ENDPOINT: "pods that Cilium does not know",
+    CILIUM_NODE: "blocks of agents, errors of the operator",
+    POOL: "pools of the operator",
+    NODE_CONFIG: "default pools of agents",
+    _CONFIG_MAP: "Cilium's flags",
     _DEPLOYMENT: "the operator's arguments",
-    POLICY: "whether nodes get the blocks of git as they join, and no others",
+    POLICY: "blocks of nodes that join",
 }
 _WORDS = {
     _CONFIG_MAP: "cilium-config",
-    _DEPLOYMENT: "the operator's Deployment or Pod",
+    _DEPLOYMENT: "the operator's Deployment",
     POLICY: "admission policies",
 }
 """Words for kinds of which only one object is needed."""
 
 
 def not_in_the_dump(context: Context, _: Suppressed) -> Iterator[Result]:
-    """IPC0904: a dump has the kinds of objects that an audit looks at."""
+    """IPC0904: the dump contains every kind of object that an audit reads."""
     rendered = {document["kind"] for document in context.git.objects.values()}
     wanted = [
         POD,
@@ -155,10 +151,11 @@ def not_in_the_dump(context: Context, _: Suppressed) -> Iterator[Result]:
     codes = sorted(code for code, kinds in needs if kinds & {*missing, *shows_blocks})
     if missing:
         lacks = ", ".join(_WORDS.get(kind, kind) for kind in missing)
-        unknown = "; ".join(_WITHOUT[kind] for kind in missing)
-        way_out = f"{DUMP}{DUMP_OF_POLICIES if POLICY in missing else ''}"
-        text = f"the dump lacks {lacks}; not checked: {unknown} ({', '.join(codes)})"
-        yield Result(note("IPC0904", context.dump.at, text, help=f"run {way_out}"))
+        unknown = ", ".join(_WITHOUT[kind] for kind in missing)
+        command = f"{DUMP}{DUMP_OF_POLICIES if POLICY in missing else ''}"
+        text = f"{count(len(codes), 'rule')} not or only partly checked: the dump lacks {lacks}"
+        way_out = f"run {command}\nnot checked: {unknown}\nrules: {', '.join(codes)}"
+        yield Result(note("IPC0904", context.dump.at, text, help=way_out))
 
 
 Check = Callable[[Context, Suppressed], Iterator[Result]]

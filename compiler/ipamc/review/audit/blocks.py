@@ -18,7 +18,6 @@ from ipamc.model.cilium.flags import is_true
 from ipamc.model.cilium.operator_list import restart
 from ipamc.model.cilium.support import Capability
 from ipamc.model.cilium.versions import can
-from ipamc.model.cilium.versions import text as version_text
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Related, and_others, count, error, names, note, several, warning
 from ipamc.model.evidence import every_block
@@ -62,9 +61,9 @@ def two_nodes_one_block(context: Context, _: Suppressed) -> Iterator[Result]:
             causes.append(context.other_blocks(one.node, (one.block, other.block)))
     held = [shown.node for shown in pairs[0] if shown.block in context.held(shown.node)]
     stays, leaves = (inner, outer) if held == [inner.node] else (outer, inner)
-    keeps = f"{stays.node} keeps it; drain {leaves.node}, {context.rejoin(leaves.node)}"
+    keeps = f"{stays.node} keeps the block: drain {leaves.node}, {context.rejoin(leaves.node)}"
     left = [shown.node for shown in pairs[0] if shown.node in gone]
-    way_out = f"if {left[0]} is really gone: kubectl delete ciliumnode {left[0]}" if left else keeps
+    way_out = f"if node {left[0]} is gone: kubectl delete ciliumnode {left[0]}" if left else keeps
     yield Result(error("IPC0910", context.at(inner.node), text, also=also, help=way_out), causes)
 
 
@@ -72,8 +71,8 @@ def adopt(context: Context, node: str) -> str:
     """Return the beginning of a fix: the commands if the cluster is right about a node, and not git."""
     if context.alone or node not in context.inventory:
         return ""
-    name, uses = context.cluster.name, f"if the pods of {node} use what it shows"
-    return f"{uses}: ipamc import {name} --refresh dump.json, then ipamc lock {name} --adopt {node}; "
+    name, uses = context.cluster.name, f"if pods on {node} use its block in the cluster"
+    return f"{uses}: ipamc import {name} --refresh dump.json, then ipamc lock {name} --adopt {node}\n"
 
 
 def block_of_another(context: Context, suppressed: Suppressed) -> Iterator[Result]:
@@ -92,19 +91,20 @@ def block_of_another(context: Context, suppressed: Suppressed) -> Iterator[Resul
     node = shown.node
     nodes = list(dict.fromkeys(shown.node for shown, _ in pairs))
     state = "" if line.state is State.HELD else f" ({line.state})"
-    lock = f"the lock has {line.block} for {line.node}{state}"
-    text = f"node {node} has {shown.block}, and {lock}{and_others(nodes)}"
+    block = "it" if line.block == shown.block else line.block
+    lock = f"the lock has {block} for {line.node}{state}"
+    text = f"node {node} has {shown.block}, but {lock}{and_others(nodes)}"
     also = []
     for each, other in pairs[:MOST_PLACES]:
         also.append(context.related(each.node, f"{each.node} has {each.block}"))
         also.append(Related(line_at(context.lock, other), f"the lock has it for {other.node}"))
-    way_out = f"{adopt(context, node)}if they use that of the lock: {context.rejoin(node)}"
+    way_out = f"{adopt(context, node)}if its pods use the block in the lock: {context.rejoin(node)}"
     finding = error("IPC0911", context.at(node), text, also=also, help=way_out)
     yield Result(finding, [context.other_blocks(each.node, [each.block]) for each, _ in pairs])
 
 
 def other_blocks(context: Context, suppressed: Suppressed) -> Iterator[Result]:
-    """IPC0912: a node has the blocks that the lock has for it, also where nothing is rendered for it."""
+    """IPC0912: a node has the blocks that the lock has for it, even if nothing is rendered for it."""
     by_severity: dict[Make, list[str]] = {error: [], warning: [], note: []}
     for node, blocks in context.shown.items():
         rendered = context.object_of(node) in context.git.objects
@@ -119,8 +119,8 @@ def other_blocks(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         if some:
             node = some[0]
             has, held = cidr_texts(context.blocks_of(node)), cidr_texts(context.held(node)) or "nothing"
-            text = f"node {node} has {has}, and the lock has {held} for it{and_others(some)}"
-            move = f"{adopt(context, node)}if they use what the lock has: {context.rejoin(node)}"
+            text = f"node {node} has {has}, but the lock has {held} for it{and_others(some)}"
+            move = f"{adopt(context, node)}if its pods use the block in the lock: {context.rejoin(node)}"
             way_out = context.refresh if make is note else move
             causes = [context.other_blocks(each, context.blocks_of(each)) for each in some]
             finding = make("IPC0912", context.at(node), text, also=context.lines_of(some), help=way_out)
@@ -144,7 +144,7 @@ _MOVES = frozenset({Ownership.PENDING, Ownership.FORMER})
 
 
 def address_of_a_node(context: Context, _: Suppressed) -> Iterator[Result]:
-    """IPC0914: no node's InternalIP lies in a block that a node holds."""
+    """IPC0914: no node's InternalIP is in a block that a node holds."""
     found = [
         (node, address, line)
         for node in context.dump.nodes
@@ -156,8 +156,8 @@ def address_of_a_node(context: Context, _: Suppressed) -> Iterator[Result]:
         node, address, line = found[0]
         lines = list(dict.fromkeys(line for *_, line in found))
         ip = address_text(address.family, address.first)
-        more = f"; {count(len(found), 'such address', 'such addresses')} in all" if found[1:] else ""
-        text = f"node {node.name} has {ip}, which is in {line.block} of {line.node}: a pod may get it{more}"
+        more = f"; {count(len(found), 'such address', 'such addresses')}" if found[1:] else ""
+        text = f"node {node.name} has {ip}, inside block {line.block} of {line.node}: a pod may get it{more}"
         also = [
             Related(line_at(context.lock, each), f"{each.block} of {each.node}")
             for each in context.written(lines[:MOST_PLACES])
@@ -169,7 +169,7 @@ def address_of_a_node(context: Context, _: Suppressed) -> Iterator[Result]:
 
 
 def block_of_no_pool(context: Context, suppressed: Suppressed) -> Iterator[Result]:
-    """IPC0913: each block of multi-pool mode is of a CiliumPodIPPool that the cluster has."""
+    """IPC0913: each block of multi-pool mode belongs to a CiliumPodIPPool in the cluster."""
     if context.cluster.mode is not Mode.MULTI_POOL or POOL not in context.dump.kinds:
         return
     pools = {pool.name: list(aggregated(chain(*pool.cidrs.values()))) for pool in context.dump.pools}
@@ -185,11 +185,11 @@ def block_of_no_pool(context: Context, suppressed: Suppressed) -> Iterator[Resul
     if outside:
         node, block, pool = outside[0]
         nodes = list(dict.fromkeys(name for name, _, _ in outside))
-        missing = "does not have it" if pool in pools else "is not in the cluster"
+        missing = "lacks it" if pool in pools else "is not in the cluster"
         text = f"node {node} has {block} of CiliumPodIPPool {pool}, which {missing}{and_others(nodes)}"
         users = f"{count(len(nodes), 'node')} {'uses' if len(nodes) == 1 else 'use'} it"
-        ours = "" if context.alone else f"{context.apply} --repair, if the pool is ours; else "
-        way_out = f"{ours}create it again: {users}"
+        ours = "" if context.alone else f"if the pool is in git: {context.apply} --repair; otherwise "
+        way_out = f"{ours}create it again ({users})"
         yield Result(error("IPC0913", context.at(node), text, help=way_out))
 
 
@@ -201,7 +201,7 @@ def _speaker(context: Context) -> Cluster:
 
 
 def wrong_routes(context: Context, suppressed: Suppressed) -> Iterator[Result]:
-    """IPC0950: a Node and its CiliumNode have the same blocks, where both decide about routes."""
+    """IPC0950: a Node and its CiliumNode have the same blocks, if routes depend on both."""
     if not pod_cidrs_count(_speaker(context)):
         return
     pairs = [(context.dump.nodes_by_name.get(seen.name), seen) for seen in context.dump.cilium_nodes]
@@ -227,11 +227,11 @@ def wrong_routes(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         also.append(Related(other.at, f"CiliumNode {other.name}: {cidr_texts(other.blocks)}"))
         also += context.line_of(one.name)
     more = and_others([each.name for each, _ in apart])
-    has = f"podCIDRs {cidr_texts(node.pod_cidrs)}, and its CiliumNode {cidr_texts(seen.blocks)}"
+    has = f"podCIDRs {cidr_texts(node.pod_cidrs)}, but its CiliumNode has {cidr_texts(seen.blocks)}"
     command = f"kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}"
     again = f"drain {node.name}, delete its Node and CiliumNode, let it join again"
     again += "" if context.alone else ", and apply"
-    way_out = f"see which block the pods use: {command}; {again}"
+    way_out = f"find out which block the pods use: {command}\n{again}"
     text = f"node {node.name} has {has}{more}: {_effect(_speaker(context))}"
     # The object that is not the source of the node's blocks is wrong: in kubernetes mode the CiliumNode.
     kind = CILIUM_NODE if context.shows_nodes else NODE
@@ -244,13 +244,13 @@ def _effect(cluster: Cluster) -> str:
     """Return, for a message, what sends traffic to the wrong node."""
     source = _announced_from(cluster)
     speaker = "MetalLB" if cluster.bgp == "metallb" else "the BGP control plane"
-    announces = f"{speaker} of Cilium {version_text(cluster.cilium)} announces those of {source}s"
+    announces = f"{speaker} announces the {source}'s"
     if cluster.mode is Mode.KUBERNETES:
-        agents = "pods use the Node's at the agent's next start, and other nodes route by the CiliumNode"
+        agents = "pods get the Node's at the agent's next start, and other nodes route by the CiliumNode"
         return f"{agents}; {announces}" if source else agents
     if source == "Node":
-        return f"{announces}, and pods use those of CiliumNodes"
-    others = "pods use those of CiliumNodes, and a speaker that reads Nodes announces the others"
+        return f"{announces}, but pods use the CiliumNode's"
+    others = "pods use the CiliumNode's, but a speaker that reads Nodes announces the Node's"
     return f"{announces}; {others}" if source else others
 
 
@@ -269,7 +269,7 @@ def _announced_from(cluster: Cluster) -> str:
 
 
 def unread_pod_cidrs(context: Context, suppressed: Suppressed) -> Iterator[Result]:
-    """IPC0951: Nodes have no podCIDRs beside the blocks of CiliumNodes."""
+    """IPC0951: Nodes have no podCIDRs other than the blocks of their CiliumNodes."""
     if context.config is None or pod_cidrs_count(_speaker(context)):
         return
     apart = [
@@ -281,10 +281,10 @@ def unread_pod_cidrs(context: Context, suppressed: Suppressed) -> Iterator[Resul
     if apart:
         node, mine = apart[0]
         more = and_others([each.name for each, _ in apart])
-        unread = f"nothing in Cilium reads podCIDRs in {context.cluster.mode} mode"
-        routes = "but a speaker that reads Nodes would announce wrong routes"
+        unread = f"Cilium ignores podCIDRs in {context.cluster.mode} mode"
+        routes = "but a speaker that reads Nodes announces wrong routes"
         has = (
-            f"node {node.name} has podCIDRs {cidr_texts(node.pod_cidrs)}, and its pods use {cidr_texts(mine)}"
+            f"node {node.name} has podCIDRs {cidr_texts(node.pod_cidrs)}, but its pods use {cidr_texts(mine)}"
         )
         also = [Related(context.cluster.field("spec", "bgp"), f"bgp: {context.cluster.bgp}")]
         found = note("IPC0951", node.at, f"{has}{more}: {unread}, {routes}", also=also)
@@ -292,7 +292,7 @@ def unread_pod_cidrs(context: Context, suppressed: Suppressed) -> Iterator[Resul
 
 
 def former_router(context: Context, suppressed: Suppressed) -> Iterator[Result]:
-    """IPC0952: an agent runs with the blocks that its CiliumNode has."""
+    """IPC0952: an agent runs with the blocks of its CiliumNode."""
     old = [
         (seen, router)
         for seen, router in _outside(context)
@@ -303,14 +303,14 @@ def former_router(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     found: list[tuple[list[str], str, list[Cause]]] = []
     if old:
         (seen, router), nodes = old[0], [each.name for each, _ in old]
-        runs = f"still runs with the router address {address_text(router.family, router.first)}"
+        runs = f"still uses the router address {address_text(router.family, router.first)}"
         said = f"{runs}, outside its blocks {cidr_texts(every_block(seen))}{and_others(nodes)}"
         around = [(each.name, _around(context, each.name, address)) for each, address in old]
         causes = [Cause(f"{CILIUM_NODE} {name}", Fact.FORMER_AGENT, some) for name, some in around if some]
         found.append((nodes, said, causes))
     if unknown:
-        lacks = f"runs, and no CiliumNode has its CiliumInternalIP{and_others(unknown)}"
-        again = "the CiliumNode was deleted, or made again, since the agent started"
+        lacks = f"runs, but no CiliumNode has its CiliumInternalIP{and_others(unknown)}"
+        again = "the CiliumNode was deleted or created again"
         found.append((unknown, f"{lacks}: {again}, so other nodes have no routes to its pods", []))
     for nodes, said, causes in found:
         shown = context.dump.cilium_nodes_by_name.get(nodes[0]) or context.dump.nodes_by_name[nodes[0]]
@@ -366,7 +366,7 @@ def without_pod(context: Context, _: Suppressed) -> Iterator[Result]:
     if left:
         first = left[0]
         which = [f"{each.namespace}/{each.name} ({address_text(*each.addresses[0])})" for each in left]
-        text = several(which, "CiliumEndpoint", "without a pod, which holds an address")
+        text = several(which, "CiliumEndpoint", "without a pod, still holding an address")
         also = [Related(each.at, name) for each, name in zip(left, which[:MOST_PLACES], strict=False)][1:]
-        way_out = f"if it is still there: kubectl -n {first.namespace} delete ciliumendpoint {first.name}"
+        way_out = f"if it still exists: kubectl -n {first.namespace} delete ciliumendpoint {first.name}"
         yield Result(warning("IPC0964", first.at, text, also=also, help=way_out))

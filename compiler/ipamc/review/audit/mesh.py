@@ -29,7 +29,7 @@ def _others(context: Context, over: Iterable[Block] = ()) -> list[ClusterPrefixe
 
 
 def other_identity(context: Context, _: Suppressed) -> Iterator[Result]:
-    """IPC0936: a cluster has the id and name in ClusterMesh that git has, and no other member has them."""
+    """IPC0936: a cluster has its ClusterMesh id and name of git, and no other member has them."""
     config, cluster, others = context.config or {}, context.cluster, _others(context)
     # The defaults stand for a cluster of no mesh (pkg/clustermesh/types/option.go of Cilium 1.20).
     alone = config.get("cluster-id", "").strip() in {"", "0"}
@@ -44,14 +44,14 @@ def other_identity(context: Context, _: Suppressed) -> Iterator[Result]:
         same = next((each for each in others if str(getattr(each, own) or "") == live), None)
         text, write = f"cilium-config has {key}: {live}", f"spec.cilium.{field} of {cluster.name}"
         if same:
-            make, text = error, f"{text}, which cluster {same.cluster} of the address space has"
-            fix = f"give one of the two another {key}, and restart its agents and all of its pods"
+            make, text = error, f"{text}, which cluster {same.cluster} of the address space has too"
+            fix = f"give one of the two another {key}, then restart its agents and all its pods"
         elif git:
-            make, text = warning, f"{text}, and {write} is {git}"
+            make, text = warning, f"{text}, but {write} is {git}"
             more = ", max-connected-clusters: 511" if own == "cluster_id" and int(git) > 255 else ""
-            fix = f"roll out {key}: {git}{more}, and restart agents and all pods; or correct {write}"
+            fix = f"roll out {key}: {git}{more}, then restart agents and all pods; or correct {write}"
         else:
-            make, text = note, f"{text}, which git does not have: no compile compares it with other clusters"
+            make, text = note, f"{text}, but git has none, so no compile compares it with other clusters"
             fix = f"write it into {write}"
         also = [Related(same.at if same else cluster.field("spec", "cilium"), "compared with this")]
         yield Result(make("IPC0936", context.config_at, text, also=also, help=fix))
@@ -60,7 +60,7 @@ def other_identity(context: Context, _: Suppressed) -> Iterator[Result]:
 
 
 def addresses_of_others(context: Context, _: Suppressed) -> Iterator[Result]:
-    """IPC0937: no node, pool or operator has addresses of another member of the address space."""
+    """IPC0937: no node, pool or operator uses addresses of another member of the address space."""
     every = [(each.block, each.at, f"node {node}") for node, some in context.shown.items() for each in some]
     for pool in context.dump.pools:
         every += [(one, pool.at, f"CiliumPodIPPool {pool.name}") for one in chain(*pool.cidrs.values())]
@@ -77,5 +77,5 @@ def addresses_of_others(context: Context, _: Suppressed) -> Iterator[Result]:
         more = f", and {count(len(pairs) - 1, 'more overlap')}" if pairs[1:] else ""
         text = f"{prefix.block} of {prefix.owner} overlaps {other} of cluster {cluster}{more}"
         also = [Related(other.at, f"{other.block} belongs to cluster {cluster} here")]
-        fix = f"leave it to one of the two: move away the pods that have its addresses, or those of {cluster}"
+        fix = f"move the pods with its addresses to another block, in this cluster or in {cluster}"
         yield Result(error("IPC0937", prefix.at, text, also=also, help=fix))

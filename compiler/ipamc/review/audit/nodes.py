@@ -44,7 +44,7 @@ def ghost_nodes(context: Context, _: Suppressed) -> Iterator[Result]:
         first, every = ghosts[0], [node.name for node in ghosts]
         text = several(every, "Node", "without a kubelet")
         way_out = f"if no such machine exists: kubectl delete node {first.name}"
-        way_out += "" if context.alone else ", and take it out of the inventory"
+        way_out += "" if context.alone else ", and remove it from the inventory"
         listed = [name for name in every[:MOST_PLACES] if name in context.inventory]
         also = [Related(context.inventory[name].at, f"{name} is listed here") for name in listed]
         finding = warning("IPC0920", first.at, text, also=also, help=way_out)
@@ -52,7 +52,7 @@ def ghost_nodes(context: Context, _: Suppressed) -> Iterator[Result]:
 
 
 def created_again(context: Context, suppressed: Suppressed) -> Iterator[Result]:
-    """IPC0921: a node has the uid that the inventory has for it."""
+    """IPC0921: a node has its uid in the inventory."""
     pairs = [(node, context.dump.nodes_by_name.get(node.name)) for node in context.cluster.nodes if node.uid]
     again = [
         (node, there)
@@ -68,12 +68,12 @@ def created_again(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     waits = [node for node in blockless if context.held(node)]
     make = error if waits and context.cluster.mode is not Mode.MULTI_POOL else warning
     wait = f"; without a block: {names(waits)}" if waits else ""
-    inventory = f"{node.uid} in the inventory: it was created again"
-    text = f"node {node.name} has uid {there.uid}, and {inventory}{and_others(nodes)}{wait}"
+    inventory = f"the inventory has {node.uid}: it was created again"
+    text = f"node {node.name} has uid {there.uid}, but {inventory}{and_others(nodes)}{wait}"
     also = [Related(node.at, f"{node.name} with the old uid") for node, _ in again[:MOST_PLACES]]
     causes = [Cause(f"{NODE} {name}", Fact.CREATED_AGAIN) for name in nodes]
     causes += [_no_block(context, name) for name in waits if make is error]
-    repair = f"{context.apply} --repair; and for the uid: {context.refresh}"
+    repair = f"{context.apply} --repair\nto update the uid: {context.refresh}"
     way_out = repair if make is error and context.cluster.patch_nodes == "none" else context.refresh_and_apply
     yield Result(make("IPC0921", there.at, text, also=also, help=way_out), causes)
 
@@ -102,7 +102,7 @@ def waiting(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     }
     since = [node for node in lacks if context.waits_since_import(node)]
     if since:
-        text = f"node {since[0]} has no block yet, as when it was imported{and_others(since)}"
+        text = f"node {since[0]} has no block yet, as at its import{and_others(since)}"
         finding = note("IPC0922", context.at(since[0]), text, help=context.apply)
         yield Result(finding, [_no_block(context, node) for node in since])
     nodes = [node for node in lacks if node not in since]
@@ -113,15 +113,15 @@ def waiting(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     mode, listed = context.cluster.mode, context.inventory.get(name)
     no_uid = mode is Mode.KUBERNETES and listed is not None and listed.planned
     if context.alone:
-        way_out = f"see why: {giver_logs(context.cluster)}"
+        way_out = f"find out why: {giver_logs(context.cluster)}"
     elif held and mode is Mode.MULTI_POOL:
         seen = context.dump.cilium_nodes_by_name.get(name)
-        pools = f"whether its pools have room: ipamc show {context.cluster.name}"
-        asks = f"see what the operator says: kubectl get ciliumnodes -o yaml; and {pools}"
+        pools = f"check the room in its pools: ipamc show {context.cluster.name}"
+        asks = f"read the operator's error: kubectl get ciliumnodes -o yaml\n{pools}"
         way_out = asks if seen and seen.requested else restart(context.cluster.namespace, name)
     else:
         way_out = f"{context.apply} --repair" if held and not no_uid else context.refresh_and_apply
-    has = f", and the lock has {cidr_texts(held)} for it" if held else ""
+    has = f", but the lock has {cidr_texts(held)} for it" if held else ""
     text = f"node {name} has no {ip(families)} block{has}{and_others(nodes)}"
     also = [related for node in nodes[:MOST_PLACES] for related in context.line_of(node, *lacks[node])]
     finding = error("IPC0922", context.at(name), text, also=also, help=way_out)
@@ -164,10 +164,10 @@ def left_but_runs(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         name, line = nodes[0], users[nodes[0]]
         since = f" since {line.since}" if line.since else ""
         blocks = cidr_texts(context.blocks_of(name))
-        text = f"node {name} runs with {blocks}, which the lock has in quarantine{since}{and_others(nodes)}"
+        text = f"node {name} still uses {blocks}, which is in quarantine{since}{and_others(nodes)}"
         rows = [(node, line_at(context.lock, users[node])) for node in nodes[:MOST_PLACES]]
         also = [Related(row, f"{node} left the inventory here") for node, row in rows]
-        way_out = f"put it back into the inventory: {context.refresh}"
+        way_out = f"to keep it, add it to the inventory again: {context.refresh}"
         finding = error("IPC0923", context.at(name), text, also=also, help=way_out)
         yield Result(finding, [Cause(context.source(node), Fact.NOT_LISTED) for node in nodes])
 
@@ -212,9 +212,9 @@ def gone(context: Context, _: Suppressed) -> Iterator[Result]:
     lost = [node for node in listed if node.name not in context.dump.nodes_by_name]
     if lost:
         routed = [node.name for node in lost if node.name in context.dump.cilium_nodes_by_name]
-        more = f"; still routed by its CiliumNode: {names(routed)}" if routed else ""
-        which = several([node.name for node in lost], "node", "of the inventory not in the dump")
-        also = [context.related(name, f"CiliumNode {name} is still there") for name in routed[:MOST_PLACES]]
+        more = f"; still routed by a CiliumNode: {names(routed)}" if routed else ""
+        which = several([node.name for node in lost], "node", "in the inventory, but not in the dump")
+        also = [context.related(name, f"CiliumNode {name} still exists") for name in routed[:MOST_PLACES]]
         also += context.line_of(lost[0].name)
         way_out = f"if it left for good: {context.refresh}"
         finding = warning("IPC0925", lost[0].at, f"{which}{more}", also=also, help=way_out)
@@ -232,9 +232,9 @@ def without_node(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     ]
     if left:
         which = [f"{seen.name} ({cidr_texts(context.blocks_of(seen.name)) or 'no block'})" for seen in left]
-        text = several(which, "CiliumNode", "without a Node, blocks still routed")
+        text = several(which, "CiliumNode", "without a Node, still routed")
         lines = context.written(line for seen in left[:MOST_PLACES] for line in context.lines(seen.name)[:1])
-        rows = [(line, f"the lock has {line.block} of {line.node} ({line.state})") for line in lines]
+        rows = [(line, f"the lock has {line.block} for {line.node} ({line.state})") for line in lines]
         also = [Related(line_at(context.lock, line), row) for line, row in rows]
         way_out = f"kubectl delete ciliumnode {left[0].name}"
         finding = warning("IPC0926", left[0].at, text, also=also, help=way_out)
@@ -249,7 +249,7 @@ def _name(item: SeenPod | SeenEndpoint) -> str:
 
 
 def pods_outside(context: Context, suppressed: Suppressed) -> Iterator[Result]:
-    """IPC0960: each pod has addresses of its node's blocks."""
+    """IPC0960: each pod has addresses in its node's blocks."""
     outside = [
         item
         for item in _all_outside(context, _ranges(context))
@@ -261,7 +261,7 @@ def pods_outside(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     nodes = list(dict.fromkeys(name for _, name, _ in outside))
     on = f"{count(len(nodes), 'node')} ({names(nodes)})" if len(nodes) > 1 else f"node {node}"
     which = [f"{_name(item)} ({address_text(*address)})" for item, _, address in outside]
-    text = several(which, "pod", f"on {on} with an address outside the blocks of the node")
+    text = several(which, "pod", f"on {on} with an address outside the node's blocks")
     also = []
     for item, name, address in outside[:MOST_PLACES]:
         others = (
@@ -269,11 +269,11 @@ def pods_outside(context: Context, suppressed: Suppressed) -> Iterator[Result]:
             for other, blocks in context.shown.items()
             if other != name and any(shown.block.contains(single(address)) for shown in blocks)
         )
-        of = next((f", which node {other} has" for other in others), "")
+        of = next((f", in a block of {other}" for other in others), "")
         also.append(Related(item.at, f"{_name(item)} has {address_text(*address)}{of}"))
         also.append(context.related(name, f"{name} has {cidr_texts(context.blocks_of(name))}"))
     delete = f"kubectl -n {first.namespace} delete pod {first.name}"
-    way_out = f"{delete}, after its agent has restarted with the blocks of the node"
+    way_out = f"{delete}, after its agent restarts with the node's blocks"
     yield Result(error("IPC0960", first.at, text, also=also, help=way_out))
 
 
@@ -323,7 +323,7 @@ def _outside(addresses: Sequence[Address], ranges: Sequence[tuple[int, int, int]
 
 
 def one_address_twice(context: Context, _: Suppressed) -> Iterator[Result]:
-    """IPC0961: no two pods have one address."""
+    """IPC0961: no two pods have the same address."""
     users: dict[Address, SeenPod] = {}
     pairs: list[tuple[SeenPod, SeenPod, Address]] = []
     for pod in context.dump.pods:
@@ -345,7 +345,7 @@ def one_address_twice(context: Context, _: Suppressed) -> Iterator[Result]:
 
 
 def without_endpoint(context: Context, _: Suppressed) -> Iterator[Result]:
-    """IPC0962: Cilium knows each pod of a node with an agent."""
+    """IPC0962: each pod on a node with an agent has a CiliumEndpoint."""
     config = context.config
     if not {ENDPOINT, POD} <= context.dump.kinds or config is None:
         return
@@ -393,8 +393,8 @@ def endpoint_differs(context: Context, _: Suppressed) -> Iterator[Result]:
     if differ:
         pod, endpoint = differ[0]
         pods = [_name(pod) for pod, _ in differ]
-        text = several(pods, "CiliumEndpoint", "with another address than its pod")
+        text = several(pods, "CiliumEndpoint", "with an address that differs from its pod")
         has, other = (address_text(*item.addresses[0]) for item in (pod, endpoint))
-        also = [Related(pod.at, f"the pod has {has}, and its CiliumEndpoint {other}")]
+        also = [Related(pod.at, f"the pod has {has}, its CiliumEndpoint has {other}")]
         way_out = restart(context.cluster.namespace, pod.node)
         yield Result(warning("IPC0963", endpoint.at, text, also=also, help=way_out))

@@ -43,7 +43,7 @@ _EMPTY = re.compile(r'from pool "([^"]*)": pool empty|pool empty').search
 
 
 def flags_differ(context: Context, _: Suppressed) -> Iterator[Result]:
-    """IPC0930: cilium-config and the operator's arguments are as they are rendered."""
+    """IPC0930: cilium-config and the operator's arguments match what is rendered."""
     git = context.git.flags
     if context.knows_blocks:
         given = [shown.block for blocks in context.shown.values() for shown in blocks]
@@ -87,8 +87,9 @@ def other_keys(context: Context, _: Suppressed) -> Iterator[Result]:
         key = (by_hand or other)[0]
         make = warning if by_hand else note
         more = f"; {len(other)} keys: {names(other)}" if other[1:] else ""
-        text = f"cilium-config has {key}: {live.get(key) or 'nothing'}, rendered is {assumed.data[key]}{more}"
-        by_others = "roll out what is in cilium/ (helm-values.yaml or component)"
+        has = f"cilium-config has {key}: {live.get(key) or 'nothing'}"
+        text = f"{has}, but {assumed.data[key]} is rendered{more}"
+        by_others = "roll out cilium/helm-values.yaml or cilium/component"
         way_out = context.apply if assumed.applied else by_others
         yield Result(make("IPC0933", context.config_at, text, also=[_rendered(context)], help=way_out))
 
@@ -113,7 +114,7 @@ def controller_allocates(context: Context, _: Suppressed) -> Iterator[Result]:
         ):
             return
         who = managed.name
-        way = f"write disabled: true into the pools, so that ipamc gives no block; {managed.way}"
+        way = f"set disabled: true in the pools, so that ipamc gives no block; {managed.way}"
     elif POD not in context.dump.kinds:
         return  # kubeadm's ConfigMap alone does not prove the arguments of the running program
     elif is_true(flags, ALLOCATE):
@@ -122,7 +123,7 @@ def controller_allocates(context: Context, _: Suppressed) -> Iterator[Result]:
         way = f"set --{ALLOCATE}=false in {path} on each control-plane node"
     else:
         return
-    joins = "the next node that joins has such a block, and not the one of the lock"
+    joins = "the next node gets such a block instead of the lock's"
     effect = joins if counts else f"nothing in Cilium reads them in {cluster.mode} mode"
     of = f" of {flags['cluster-cidr']}" if flags.get("cluster-cidr") else ""
     flag = "" if managed else f" (--{ALLOCATE}=true)"
@@ -135,7 +136,7 @@ def controller_allocates(context: Context, _: Suppressed) -> Iterator[Result]:
 
 
 def older_cilium(context: Context, _: Suppressed) -> Iterator[Result]:
-    """IPC0932: no agent and no operator is older than the Cilium that the cluster is compiled for."""
+    """IPC0932: no agent or operator is older than the Cilium that the cluster is compiled for."""
     compiled_for = context.cluster.cilium
     older = [
         (program.of, program.version)
@@ -145,15 +146,15 @@ def older_cilium(context: Context, _: Suppressed) -> Iterator[Result]:
     if older:
         first, version = min(older, key=lambda entry: (entry[1], entry[0].name))
         noun, older_than = "pod" if isinstance(first, SeenPod) else "workload", version_text(compiled_for)
-        which = several([each.name for each, _ in older], noun, f"of Cilium older than {older_than}")
+        which = several([each.name for each, _ in older], noun, f"with a Cilium older than {older_than}")
         text = f"{which} ({version_text(version)})"
-        also = [Related(context.cluster.field("spec", "cilium", "version"), "compiled for this one")]
-        way_out = f'write version: "{version_text(version)}" until all are upgraded, and compile'
+        also = [Related(context.cluster.field("spec", "cilium", "version"), "compiled for this version")]
+        way_out = f'write version: "{version_text(version)}" until all are upgraded, then compile'
         yield Result(error("IPC0932", first.at, text, also=also, help=way_out))
 
 
 def stored_versions(context: Context, _: Suppressed) -> Iterator[Result]:
-    """IPC0938: the CRD of CiliumNodeConfigs lists no version that it does not store any more."""
+    """IPC0938: the CRD of CiliumNodeConfigs lists only the version that it stores."""
     crd = context.dump.other("CustomResourceDefinition", NODE_CONFIG_CRD)
     versions = list_at(crd and crd.value, "spec", "versions")
     stored = next((member(each, "name") for each in versions if member(each, "storage") is True), None)
@@ -163,9 +164,9 @@ def stored_versions(context: Context, _: Suppressed) -> Iterator[Result]:
     minor, releases = next(iter(UNFIT.items()))
     images = [program.image for program in programs_of(context.dump)]
     runs = any(f":v{release}" in image for image in images for release in releases)
-    effect = "it has to go before a Cilium that no longer serves it"
+    effect = "remove it before you upgrade to a Cilium that does not serve it"
     if runs or context.cluster.cilium < (1, minor):
-        effect = f"an operator of {' or '.join(releases)} does not start with it"
+        effect = f"an operator of {' or '.join(releases)} does not start"
     text = f"CRD {NODE_CONFIG_CRD} lists {former[0]} as stored beside {stored}: {effect}"
     patch = json.dumps({"status": {"storedVersions": [stored]}}, separators=(",", ":"))
     command = f"kubectl patch crd {NODE_CONFIG_CRD} --subresource=status --type=merge -p '{patch}'"
@@ -192,15 +193,20 @@ def operator_errors(context: Context, _: Suppressed) -> Iterator[Result]:
         severities = [_severity(context, seen, cause) for cause in causes]
         by_severity[min(severities, key=list(by_severity).index)].append(seen)
     restart = f"kubectl -n {context.cluster.namespace} rollout restart deployment/cilium-operator"
-    clears = f"{restart} clears it, if its cause is gone"
+    clears = f"if its cause is gone, restart the operator to clear it: {restart}"
     for severity, make, more, way_out in (
-        ("error", error, "", f"give the pool more room, and compile: ipamc show {context.cluster.name}"),
-        ("warning", warning, "; it may be of the past: cilium issue 28758", clears),
+        (
+            "error",
+            error,
+            "",
+            f"add a range to the pool and compile; to see its room: ipamc show {context.cluster.name}",
+        ),
+        ("warning", warning, "; it may be outdated (cilium issue 28758)", clears),
         ("note", note, "; its cause is gone", clears),
     ):
         if some := by_severity[severity]:
             first, others = some[0], and_others([each.name for each in some])
-            text = f"the operator says of {first.name}: {quoted(first.error)}{others}{more}"
+            text = f"the operator reports for {first.name}: {quoted(first.error)}{others}{more}"
             also = [Related(each.at, f"{each.name}: {each.error}") for each in some[1:MOST_PLACES]]
             found = make("IPC0970", first.at, text, also=also, help=way_out)
             yield Result(found.about(each.name for each in some))
@@ -236,7 +242,7 @@ _MASQUERADE = {4: "enable-ipv4-masquerade", 6: "enable-ipv6-masquerade"}
 
 
 def masquerades_one_range(context: Context, _: Suppressed) -> Iterator[Result]:
-    """IPC0934: in multi-pool and crd mode, agents that masquerade with iptables know the interfaces."""
+    """IPC0934: in multi-pool and crd mode, agents that masquerade with iptables know their interfaces."""
     config, cluster = context.config, context.cluster
     if config is None or cluster.mode not in {Mode.MULTI_POOL, Mode.CRD}:
         return
@@ -246,13 +252,13 @@ def masquerades_one_range(context: Context, _: Suppressed) -> Iterator[Result]:
         return
     first = version_text(since(Capability.EGRESS_INTERFACES))
     if can(_newest(context), Capability.EGRESS_INTERFACES):
-        make, effect = error, f"an agent of {first} or newer ends when it starts"
+        make, effect = error, f"agents of {first} or newer exit at their start"
     else:
         make = warning
-        effect = f"pods of other blocks may not be masqueraded; from {first} on no agent starts"
-    message = f"cilium-config has {_MASQUERADE[families[0]]}, and neither {_EGRESS} nor {_BPF}: {effect}"
+        effect = f"some pods may not be masqueraded; from {first} on no agent starts"
+    message = f"cilium-config has {_MASQUERADE[families[0]]}, but neither {_EGRESS} nor {_BPF}: {effect}"
     also = [Related(cluster.field("spec", "ipam", "mode"), f"{cluster.mode} mode")]
-    fix = f'set {_BPF}: "true"; or {_EGRESS}, such as "eth+", by whatever owns cilium-config'
+    fix = f'where cilium-config is managed, set {_BPF}: "true" or {_EGRESS}, such as "eth+"'
     yield Result(make("IPC0934", context.config_at, message, also=also, help=fix))
 
 
@@ -264,10 +270,10 @@ def routes_to_no_block(context: Context, _: Suppressed) -> Iterator[Result]:
     native = config.get("routing-mode") == "native"
     old = not can(cluster.cilium, Capability.LOCAL_ROUTES)
     if native and old and not is_true(config, _ROUTES) and not _set(context, {_ROUTES}):
-        message = f"cilium-config has no {_ROUTES}: other nodes may not reach the pods of Cilium"
+        message = f"cilium-config lacks {_ROUTES}: other nodes may not reach pods of Cilium"
         also = [Related(cluster.field("spec", "ipam", "mode"), f"{cluster.mode} mode")]
         first = version_text(since(Capability.LOCAL_ROUTES))
-        fix = f'set {_ROUTES}: "true", by whatever owns cilium-config; or upgrade to {first}'
+        fix = f'where cilium-config is managed, set {_ROUTES}: "true"; or upgrade to {first}'
         yield Result(
             warning(
                 "IPC0935", context.config_at, f"{message} {version_text(cluster.cilium)}", also=also, help=fix

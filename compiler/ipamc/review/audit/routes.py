@@ -140,7 +140,7 @@ class _Tables:
         own = [line for line in self.context.lines(shown.node) if line.block.overlaps(shown.block)]
         for line in (*lines, *own):
             if line.state is State.QUARANTINED:
-                return f"it is in quarantine since {line.since}, of node {line.node}"
+                return f"it is in quarantine since {line.since} (node {line.node})"
             if line.state is State.PENDING:
                 return f"it is kept for node {line.node}"
         pool = self.context.ownership.ranges.pool_of(shown.block)
@@ -214,7 +214,7 @@ def routes(context: Context, suppressed: Suppressed) -> Iterator[Result]:
 
 
 def wrong_next_hop(tables: _Tables) -> Iterator[Result]:
-    """IPC0953: routers send the addresses of a block to the node that holds it."""
+    """IPC0953: routers send the traffic of a block to the node that holds it."""
     context = tables.context
     for table in tables.tables:
         wrong = [each for each in tables.announced[table.name] if each.node and each.others]
@@ -231,13 +231,14 @@ def wrong_next_hop(tables: _Tables) -> Iterator[Result]:
                 also.append(Related(line_at(context.lock, holder), f"the lock has {holder.block} for it"))
         first = wrong[0]
         holders = " and ".join(dict.fromkeys(other.node for other in first.others[:MOST_PLACES]))
-        leads = "leads to" if first.route.used else "has a path, not chosen, to"
-        more = f"; {count(len(wrong), 'route')} to other nodes" if wrong[1:] else ""
+        leads = "leads to" if first.route.used else "has an unused path to"
+        more = f"; {count(len(wrong), 'route')} to wrong nodes" if wrong[1:] else ""
         more += and_others(list(dict.fromkeys(each.node for each in wrong)))
-        text = f"{first.route.block}{table.where} {leads} node {first.node}, and {holders} holds it{more}"
+        text = f"{first.route.block}{table.where} {leads} node {first.node}, but {holders} holds it{more}"
         make = error if any(each.route.used for each in wrong) else warning
         command = f"kubectl get ciliumnode {first.node} -o jsonpath='{{.spec.ipam}}'"
-        way_out = f"see which blocks {first.node} has: {command}; else find out which router announces it"
+        router = "if it lacks this one, find out which router announces it"
+        way_out = f"see the blocks of {first.node}: {command}\n{router}"
         yield Result(make("IPC0953", table.at(first.route), text, also=also[1:], help=way_out))
 
 
@@ -247,7 +248,7 @@ def _hop(route: Route) -> tuple[int, int]:
 
 
 def still_announced(tables: _Tables, suppressed: Suppressed) -> Iterator[Result]:
-    """IPC0954: routers know no addresses of a pool that no node holds."""
+    """IPC0954: routers have no route to pool addresses that no node holds."""
     context = tables.context
     for table in tables.tables:
         some = [
@@ -259,17 +260,17 @@ def still_announced(tables: _Tables, suppressed: Suppressed) -> Iterator[Result]
         if some:
             first = some[0]
             hop = address_text(*_hop(first.route))
-            to = f"node {first.node}" if first.node else f"{hop}, which is no node's address"
+            to = f"node {first.node}" if first.node else f"{hop}, which is not a node's address"
             blocks = sorted({each.route.block for each in some})
             more = f"; {count(len(blocks), 'prefix', 'prefixes')}: {cidr_texts(blocks)}" if blocks[1:] else ""
-            text = f"{first.route.block}{table.where} leads to {to}, and {first.nobody}{more}"
+            text = f"{first.route.block}{table.where} leads to {to}, but {first.nobody}{more}"
             also = [
                 Related(table.at(each.route), f"{each.route.block}: {each.nobody}")
                 for each in some[1:MOST_PLACES]
             ]
             also += [context.related(first.node, f"{first.node} has {hop}")] if first.node else []
             which = f"ipamc which {first.route.block}"
-            way_out = f"find out who announces it, before a node gets the block: {which}"
+            way_out = f"find out who announces it before a node gets the block: {which}"
             yield Result(warning("IPC0954", table.at(first.route), text, also=also, help=way_out))
 
 
@@ -281,16 +282,14 @@ def aggregate_absent(tables: _Tables) -> Iterator[Result]:
             prefix, inside = next(iter(absent.items()))
             nodes = [shown.node for shown in inside]
             more = f"; {count(len(absent), 'aggregate')}: {cidr_texts(absent)}" if len(absent) > 1 else ""
-            blocks = (
-                f"none of {count(len(inside), 'block')} of {count(len(set(nodes)), 'node')} ({names(nodes)})"
-            )
+            of = f"{count(len(inside), 'block')} of {count(len(set(nodes)), 'node')} ({names(nodes)})"
             why = f"a filter may lack the prefix{more}"
-            text = f"{blocks} in {prefix}{table.where} is there, and other blocks are: {why}"
+            text = f"no route to any of {of} in {prefix}{table.where}, only to other blocks: {why}"
             also = [
                 context.related(each.node, f"{each.node} has {each.block}") for each in inside[:MOST_PLACES]
             ]
             filters = f"ipamc aggregates {context.cluster.name}"
-            way_out = f"compare the filters of the router, and of those that announce to it, with {filters}"
+            way_out = f"compare the filters of the router and of its peers with: {filters}"
             yield Result(error("IPC0956", Span(table.path), text, also=also, help=way_out))
 
 
@@ -307,26 +306,28 @@ def held_missing(tables: _Tables) -> Iterator[Result]:
             shown, caught = some[0]
             what = f"no route to {shown.block} of node {shown.node}{table.where}"
             if caught:
-                what += f", but {caught.block}{', which drops it' if caught.drops else ', the default'}"
+                what += (
+                    f", only {caught.block}, which {'drops it' if caught.drops else 'is the default route'}"
+                )
             blocks = [each.block for each, _ in some]
             more = (
                 f"; {len(some):,} of {count(len(tables.shown), 'block')}: {cidr_texts(blocks)}"
                 if some[1:]
                 else ""
             )
-            also = [Related(table.at(caught), f"{caught.block} catches it")] if caught else []
+            also = [Related(table.at(caught), f"{caught.block} matches it")] if caught else []
             for each, _ in some[:MOST_PLACES]:
                 also.append(context.related(each.node, f"{each.node} has {each.block}"))
                 also += context.line_of(each.node, each.block.family)
             peers = bgp_peers(context.cluster.cilium)
-            command = f"see whether its session is up: {peers}, in the agent's pod of {shown.node}"
-            router = "if this router need not know it, leave its table out"
+            command = f"in the agent's pod of {shown.node}, check that its session is up: {peers}"
+            router = "if this router does not need the block, omit its table"
             at = table.at(caught) if caught else Span(table.path)
-            yield Result(make("IPC0955", at, f"{what}{more}", also=also, help=f"{command}; {router}"))
+            yield Result(make("IPC0955", at, f"{what}{more}", also=also, help=f"{command}\n{router}"))
 
 
 def outside_of_pools(tables: _Tables, suppressed: Suppressed) -> Iterator[Result]:
-    """IPC0958: routes to nodes are of prefixes inside of pools."""
+    """IPC0958: routes to nodes have prefixes inside pools."""
     # In multi-pool mode agents make a route to a range of their own (cilium/cilium#28632, #32423).
     context, nodes = tables.context, {**tables.context.dump.node_by_ip, **tables.router_ips}
     pools = chain(*(cidrs for pool in context.dump.pools for cidrs in pool.cidrs.values()))
@@ -345,29 +346,29 @@ def outside_of_pools(tables: _Tables, suppressed: Suppressed) -> Iterator[Result
             route, node = some[0]
             blocks = sorted({each.block for each, _ in some})
             more = f"; {count(len(blocks), 'prefix', 'prefixes')}: {cidr_texts(blocks)}" if blocks[1:] else ""
-            text = f"{route.block}{table.where} leads to node {node}, and no pool contains it{more}"
+            text = f"{route.block}{table.where} leads to node {node}, but no pool contains it{more}"
             also = [context.related(node, f"{node} has {address_text(*_hop(route))}")]
-            way_out = f"see kubectl get ciliumnode {node} -o yaml; name networks of services in excludedCIDRs"
+            way_out = f"see kubectl get ciliumnode {node} -o yaml; add networks of services to excludedCIDRs"
             yield Result(warning("IPC0958", table.at(route), text, also=also, help=way_out))
 
 
 def not_attributed(tables: _Tables) -> Iterator[Result]:
-    """IPC0957: routes of pools lead to addresses of nodes that the dump has."""
+    """IPC0957: routes of pools lead to nodes in the dump."""
     context = tables.context
     for table in tables.tables:
         unknown = [each.route for each in tables.announced[table.name] if not (each.node or each.nobody)]
         if unknown:
             hops = {_hop(route) for route in unknown}
             more = f"; {count(len(hops), 'next hop')}" if len(hops) > 1 else ""
-            of = "which is no node's address in the dump"
+            of = "which is not a node's address in the dump"
             if not context.dump.node_by_ip:
-                of = "and the dump has no InternalIPs"
+                of = "but the dump has no InternalIPs"
             text = f"{unknown[0].block}{table.where} leads to {address_text(*_hop(unknown[0]))}, {of}{more}"
-            seen = f"{text}: not checked ({count(len(unknown), 'route')})"
-            way_out = "give the tables of the routers that have sessions with nodes, and a dump with Nodes"
+            seen = f"{text}; {count(len(unknown), 'route')} not checked"
+            way_out = "use the tables of the routers that have sessions with nodes, and a dump with Nodes"
             yield Result(note("IPC0957", table.at(unknown[0]), seen, help=way_out))
     for table in context.routers:
         if table.unread:
-            lines = f"line {table.unread[0]} has a prefix and was not read"
+            lines = f"line {table.unread[0]} has a prefix, but cannot be read"
             more = f"; {len(table.unread):,} lines" if table.unread[1:] else ""
             yield Result(note("IPC0957", Span(table.path, table.unread[0], 1, 1), f"{lines}{more}"))

@@ -145,7 +145,7 @@ def pending(context: Context, objects: Fields, _: Suppressed) -> Iterator[Result
 
 
 def edited(context: Context, objects: Fields, suppressed: Suppressed) -> Iterator[Result]:
-    """IPC0941: nobody but ipamc changes the fields that it owns."""
+    """IPC0941: only ipamc changes the fields that it owns."""
     for kind, some in _by_kind(_unexplained("IPC0941", suppressed, objects, context)):
         by_severity: dict[Make, list[str]] = defaultdict(list)
         for name in some:
@@ -166,9 +166,9 @@ def _severity(context: Context, name: str, paths: Sequence[str]) -> Make:
 
 
 def not_as_in_git(context: Context, objects: Fields, suppressed: Suppressed) -> Iterator[Result]:
-    """IPC0942: the cluster has what git has, where it is not known what was applied."""
+    """IPC0942: the cluster matches git, if the last apply is not known."""
     for kind, some in _by_kind(_unexplained("IPC0942", suppressed, objects, context)):
-        text = _values(context, some, objects, "not as in git")
+        text = _values(context, some, objects, "different from git")
         also, way_out = _git_places(context, some), _repair(context, kind, some[0])
         finding = warning("IPC0942", _first_place(context, some), text, also=also, help=way_out)
         yield Result(finding, [_other_blocks(context, name) for name in some])
@@ -181,11 +181,11 @@ def _other_blocks(context: Context, name: str) -> Cause:
 
 
 def missing(context: Context, objects: Fields, suppressed: Suppressed) -> Iterator[Result]:
-    """IPC0943: what was applied is in the cluster."""
+    """IPC0943: every applied object is in the cluster."""
     for kind, some in _by_kind(_unexplained("IPC0943", suppressed, objects)):
         make, unknown = error, ""
         if not (known := _is_listed(context, kind)):
-            unknown = f": the dump has no {kind} at all, so they may only not have been asked for"
+            unknown = f"; the dump has no {kind} at all, so the kind may not have been requested"
             make = warning
         text = f"missing: {several([*map(_short_name, some)], _kind_of(some), 'not in the dump')}{unknown}"
         also, at = [Related(context.dump.at, "the dump")], context.git.at(some[0])
@@ -197,7 +197,7 @@ def missing(context: Context, objects: Fields, suppressed: Suppressed) -> Iterat
 def stale(context: Context, objects: Fields, suppressed: Suppressed) -> Iterator[Result]:
     """IPC0944: objects that were removed from git are removed from the cluster."""
     if some := _unexplained("IPC0944", suppressed, objects):
-        text = f"stale: {several(some, _kind_of(some), 'that left git')}"
+        text = f"stale: {several(some, _kind_of(some), 'no longer in git')}"
         applied, at = context.applied, context.live[some[0]].at
         also = [
             Related(applied.at(name), f"{name} was applied")
@@ -208,14 +208,14 @@ def stale(context: Context, objects: Fields, suppressed: Suppressed) -> Iterator
 
 
 def foreign(context: Context, objects: Fields, _: Suppressed) -> Iterator[Result]:
-    """IPC0945: pools, settings and admission policies of others do not conflict with those in git."""
+    """IPC0945: foreign pools, settings and admission policies do not conflict with those in git."""
     ranges = outermost(cidr.block for pool in context.cluster.pools for cidr in pool.ranges)
     groups: dict[tuple[Make, str], list[str]] = {}
     for name in objects:
         there = context.live[name]
         wins = isinstance(there, SeenNodeConfig) and "ipam-default-ip-pool" in there.defaults
         over = any(blocks_over(ranges, block) for block in blocks_of(there))
-        why: tuple[Make, str] = (note, "that git does not have")
+        why: tuple[Make, str] = (note, "not in git")
         if isinstance(there, SeenObject):
             why = (error, "of another cluster")
         elif over:
@@ -228,7 +228,7 @@ def foreign(context: Context, objects: Fields, _: Suppressed) -> Iterator[Result
         also = [Related(context.live[name].at, name) for name in some[1:MOST_PLACES]]
         kind, *namespace, short = some[0].split(" ")
         typed = " ".join([kind.lower(), short, *(["-n", *namespace] if namespace else [])])
-        way_out = f"find out who made it; if nobody needs it: kubectl delete {typed}"
+        way_out = f"find out who made it; if it is not needed: kubectl delete {typed}"
         yield Result(make("IPC0945", context.live[some[0]].at, text, also=also, help=way_out))
 
 
@@ -289,7 +289,7 @@ def _values(context: Context, some: Sequence[str], fields: Fields, words: str = 
         elif there == wanted or len(there) + len(wanted) > MOST_PLACES:
             value = fields[name][0].rpartition(".")[2]
         else:
-            value = f"{' '.join(there) or 'nothing'} in place of {' '.join(wanted) or 'nothing'}"
+            value = f"{' '.join(there) or 'nothing'} instead of {' '.join(wanted) or 'nothing'}"
         values.append(f"{_short_name(name)} ({value})")
     return f"{paths} of {several(values, _kind_of(some), words)}"
 
@@ -297,7 +297,7 @@ def _values(context: Context, some: Sequence[str], fields: Fields, words: str = 
 def _rows(live: Mapping[str, str], git: Mapping[str, str]) -> list[str]:
     """Return the nodes whose blocks in a policy differ from git."""
     return [
-        f"{node} {live.get(node, 'nothing')} in place of {git.get(node, 'nothing')}"
+        f"{node} {live.get(node, 'nothing')} instead of {git.get(node, 'nothing')}"
         for node in live.keys() | git.keys()
         if live.get(node) != git.get(node)
     ]
@@ -316,13 +316,13 @@ def _repair(context: Context, kind: str, name: str) -> str:
     node = _short_name(name)
     if kind == _POLICY:
         (typed, called) = name.split(" ")
-        first = f"where the apply is refused, first kubectl delete {typed.lower()} {called}"
-        return f"if git is right: {context.apply} --repair; {first}"
+        first = f"if the apply is refused, run first: kubectl delete {typed.lower()} {called}"
+        return f"if git is right: {context.apply} --repair\n{first}"
     if kind == NODE and context.cluster.patch_nodes == "podCIDRs":
-        git = f"if git is right, drain {node}: {context.rejoin(node)}"
-        return f"podCIDRs are immutable; {adopt(context, node)}{git}"
+        git = f"if git is right, drain {node} (podCIDRs are immutable): {context.rejoin(node)}"
+        return f"{adopt(context, node)}{git}"
     again = f"if git is right: {context.apply} --repair"
     if kind == CILIUM_NODE:
-        git = f"{again}; if the operator keeps it, drain {node}: {context.rejoin(node)}"
+        git = f"{again}\nif the operator then keeps its block, drain {node}: {context.rejoin(node)}"
         return f"{adopt(context, node)}{git}"
-    return f"{again}; else write it into git"
+    return f"{again}; otherwise write it into git"

@@ -102,14 +102,12 @@ def line_changed(
         text = _what_changed(each, was, now, today)
         way_out = _WAYS_OUT[each.fault].format(name=name, node=was.node)
         if each.verdict is Verdict.DATED and revision and now and now.since <= today:
-            way_out = (
-                f"on an old branch, this dates it with today: ipamc lock {name} --onto {quote(revision)}"
-            )
+            way_out = f"on an old branch, to set it to today: ipamc lock {name} --onto {quote(revision)}"
         elif now and now.state is State.RELEASED and was.state is State.HELD and not each.to:
-            way_out = "a block is released after its node left, in a change of its own"
+            way_out = "first remove the node, then release its block in another change"
         # The text includes the quarantine in the base: some formats print only one place of a finding.
         since = f" ({stated(was)})" if was.since else ""
-        also = [Related(line_at(base, was), f"the base has it {stated(was)}")]
+        also = [Related(line_at(base, was), f"{stated(was)} in the base")]
         at = line_at(plan.lock, now) if now else Span(plan.lock.path)
         message = f"{was.block} of {was.node}{since}: {text}"
         yield error("IPC0441", at, message, also=also, help=f"{way_out}; {restore}")
@@ -120,11 +118,11 @@ def shards_grown(base: Lock, plan: Plan, restore: str) -> Iterator[Diagnostic]:
     cluster, shards = plan.scheme, plan.lock.shards
     needs = first_shards(len(cluster.nodes), cluster.shard_size)
     if shards > max(base.shards, 2 * needs):
-        of = f"the base has {base.shards:,}" if base.shards else "the base has no such lock"
+        of = f"the base has {base.shards:,}" if base.shards else "the base has no shards"
         nodes = count(len(cluster.nodes), terms(cluster).unit)
         need = f"{nodes} of shardSize {cluster.shard_size:,} need {needs:,}"
         at = row_at(plan.lock.path, 1, plan.lock.text.partition(b"\n")[0], shards)
-        message = f"{shards:,} shards, and {need}; {of}"
+        message = f"{shards:,} shards, but {need}; {of}"
         yield error("IPC0442", at, message, help=restore or f'write "shards":{needs} in the first line')
 
 
@@ -136,36 +134,36 @@ def fewer_addresses(
         was, now = each.before, each.after
         if was and now and (now.addresses or inf) < (was.addresses or inf):
             old = f"{was.addresses:,}" if was.addresses else "all"
-            message = f"{now.block} of {now.node} has {now.addresses:,} addresses, and had {old}"
+            message = f"{now.block} of {now.node} has {now.addresses:,} addresses, but had {old}"
             also = [Related(line_at(base, was), "the base has more")]
-            whole = f"a block with fewer is given back as a whole: ipamc resize {plan.scheme.name} dump.json"
+            whole = f"to return a whole block: ipamc resize {plan.scheme.name} dump.json"
             fix = f"{whole}; {restore}"
             yield error("IPC0443", line_at(plan.lock, now), message, also=also, help=fix)
 
 
 def agree(gate: str) -> str:
     """Return how a person agrees to a change."""
-    return f"if that is agreed: the label ipamc/{gate}, or --allow ipamc/{gate}"
+    return f"to agree, set the label ipamc/{gate}, or use --allow ipamc/{gate}"
 
 
 _WAYS_OUT = {
-    VANISHED: "a line goes only when its addresses are given out again",
-    Verdict.TAKEN: "by consent: ipamc lock {name} --renumber {node}, and --settle once it is drained",
-    Verdict.ENDED_EARLY: "if nothing uses it any more: the label ipamc/release, or --allow ipamc/release",
-    Verdict.DATED: "the compile writes the day on which a line goes into quarantine",
+    VANISHED: "a line may disappear only when its addresses are given out again",
+    Verdict.TAKEN: "to agree: ipamc lock {name} --renumber {node}, then --settle once it is drained",
+    Verdict.ENDED_EARLY: "if nothing uses it, set the label ipamc/release, or use --allow ipamc/release",
+    Verdict.DATED: "do not edit the day: the compile sets it when a line goes into quarantine",
 }
 
 
 def _what_changed(each: LineChange, was: Line, now: Line | None, today: str) -> str:
     if now is None:
-        return "the line vanished, and none has its addresses"
+        return "the line vanished, and no other line has its addresses"
     if each.verdict is Verdict.DATED:
-        why = "a day of the future" if now.since > today else "a day before that of the base"
+        why = "a day in the future" if now.since > today else "a day before the one in the base"
         held = was.state is State.HELD and now.since <= today
-        return f"{stated(now)}, {'too long ago for a block that the base holds' if held else why}"
+        return f"{stated(now)}, {'too long ago for a block that is held in the base' if held else why}"
     if now.state is State.PENDING and now.node == was.node and not was.since:
-        return "it was held, and is pending"
-    return f"{now.node} has {now.block} {stated(now)}, and no line records a consent"
+        return "it was held, but is now pending"
+    return f"{now.node} has {now.block} {stated(now)}, but no line records a consent"
 
 
 def stated(line: Line) -> str:
@@ -207,9 +205,9 @@ def _line_text(each: LineChange) -> str:
 
 _FAULTS = {
     VANISHED: ("line", "vanished from the lock"),
-    Verdict.TAKEN: ("held block", "changed hands, and no line records a consent"),
+    Verdict.TAKEN: ("held block", "given to another node without a recorded consent"),
     Verdict.ENDED_EARLY: ("quarantine", f"ended early; {agree(Gate.RELEASE)}"),
-    Verdict.DATED: ("line", "in quarantine since a day that cannot be"),
+    Verdict.DATED: ("line", "in quarantine since an impossible day"),
 }
 _GATED = {
     Gate.RENUMBER: ("node", "renumbered"),
@@ -227,7 +225,7 @@ def refusals(report: PlanReport, fail_on: Collection[str]) -> Iterator[str]:
     """
     for cluster in report.clusters:
         if cluster.status is PlanStatus.DELETED and not cluster.agreed:
-            gone = f"the cluster was deleted, and its lock with it; {agree(Gate.DELETE_CLUSTER)}"
+            gone = f"the cluster was deleted with its lock; {agree(Gate.DELETE_CLUSTER)}"
             yield f"{cluster.name}: {gone}"
         if cluster.status is PlanStatus.DELETED and Gate.LEAVE in fail_on:
             left_nodes = count(cluster.nodes, "node")
@@ -235,9 +233,9 @@ def refusals(report: PlanReport, fail_on: Collection[str]) -> Iterator[str]:
         if cluster.difference is None:
             continue
         if lost := published_lost(cluster):
-            yield f"{cluster.name}: {count(lost, 'error')}: the base published what would not stay here"
+            yield f"{cluster.name}: {count(lost, 'error')}: published CIDRs would vanish"
         if any(found.code == "IPC0442" for found in cluster.findings):
-            yield f"{cluster.name}: the shard count of the lock is more than its nodes need"
+            yield f"{cluster.name}: the lock has more shards than its nodes need"
         if fewer := sum(found.code == "IPC0443" for found in cluster.findings):
             yield f"{cluster.name}: {count(fewer, 'block')} with fewer single addresses"
         for fault, words in _FAULTS.items():
@@ -287,9 +285,9 @@ def beyond_additions(report: ClusterReport) -> Iterator[str]:
     yield from (f"{said}: {found}" for _, said, found in _fired(lines))
     for what, changes in (
         ("with a cancelled move", lines.of(Verdict.CANCELLED)),
-        ("given back by use", lines.of(Verdict.GIVEN_BACK)),
+        ("returned because unused", lines.of(Verdict.GIVEN_BACK)),
         ("with other single addresses", lines.resized),
-        ("changed as no verb changes them", lines.refused),
+        ("changed in a way that no verb allows", lines.refused),
     ):
         if changes:
             yield several([f"{each.line.node} ({each.line.block})" for each in changes], "block", what)
@@ -309,9 +307,9 @@ def beyond_additions(report: ClusterReport) -> Iterator[str]:
         yield f"it changes {several([flag.name for flag in difference.flags], 'flag')}"
     if difference.pools or not difference.pools_known:
         changed = names(pool.name for pool in difference.pools)
-        yield f"it changes pools: {changed}" if difference.pools else "what it does to pools is not known"
+        yield f"it changes pools: {changed}" if difference.pools else "its effect on pools is unknown"
     if difference.steps:
-        yield "it must be brought to the cluster in steps"
+        yield "it must be applied in steps"
     if difference.restarts:
         yield f"it needs a restart of {names(restart.who for restart in difference.restarts)}"
     if difference.leaving:

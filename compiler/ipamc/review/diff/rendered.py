@@ -73,9 +73,9 @@ def compare_flags(trees: Trees, cluster: Cluster) -> tuple[Flag, ...]:
         was, now, why = old.get(name), new.get(name), ""
         if now is not None and _OF_POOLS(name):
             why = "the longest prefix of blocks, pins and block sizes" if name.endswith("-mask-size") else ""
-            why = "nobody reads it: the operator is a bystander" if cluster.bystander else why
+            why = "unused, because the operator is a bystander" if cluster.bystander else why
         if name == _LIST:
-            why = "agents read it again by themselves, in a minute or two"
+            why = "agents reload it within two minutes"
         found += [Flag(name=name, old=was, new=now, why=why)] if was != now else []
     return tuple(found)
 
@@ -99,19 +99,19 @@ class Stays(enum.Enum):
         "it still sets the default pool of the nodes that it selects; "
         "of several configs for a node the last name wins"
     )
-    POD_IP_POOL = "the operator goes on giving out blocks of it to nodes that ask for this pool"
+    POD_IP_POOL = "the operator still gives its blocks to nodes that request this pool"
     PLANNED = (
-        "a cancelled planned node: its block stays taken in the operator's book, "
-        "and with cilium.io/do-not-gc nobody collects it"
+        "a cancelled planned node: the operator still counts its block as used, "
+        "and does not delete it because of cilium.io/do-not-gc"
     )
-    JOINS = "the agent of a planned node takes its block from it, or gets it as it joins"
-    AGENT = "it belongs to the agent of a node that stays, and goes on: never delete it while the node runs"
+    JOINS = "it has the block that the planned node gets when it joins"
+    AGENT = "it is still used by its node's agent: never delete it while the node runs"
     CILIUM_NODE = "it is deleted with its Node; while the Node exists, its agent keeps the block"
-    NODE = "it keeps its podCIDRs or annotations, and does no harm; podCIDRs cannot be taken away"
-    CONFIG_MAP = "cilium-config keeps the keys, and Cilium reads them; who owns it now sets them"
-    MASQ_AGENT = "agents read it while enable-ip-masq-agent is true; without that it does no harm"
-    ADMISSION = "it goes on, with the blocks of its last apply"
-    OTHER = "it stays as it is"
+    NODE = "it keeps its podCIDRs (which are immutable) or annotations; this is harmless"
+    CONFIG_MAP = "cilium-config keeps the keys, and Cilium still reads them; its new owner sets them"
+    MASQ_AGENT = "agents read it only while enable-ip-masq-agent is true"
+    ADMISSION = "it still enforces the blocks of its last apply"
+    OTHER = "it stays in the cluster"
 
 
 _NOT_REMOVED = (Stays.AGENT, Stays.NODE, Stays.CONFIG_MAP, Stays.MASQ_AGENT)
@@ -224,7 +224,7 @@ def restarts(
     if read or (for_operator and not own):
         other = f"cilium-config has a new {_list(for_operator)} (read only with operator: adopt)"
         why = f"it reads {_list(read)} at its start" if read else other
-        how = f"{by_hand} deployment/cilium-operator" if own else "restarts by itself"
+        how = f"{by_hand} deployment/cilium-operator" if own else "restarts automatically"
         result.append(Restart(who="operator", why=why, how=how))
     if for_agents := [name for name in changed if not _OPERATOR_ONLY(name)]:
         why = f"they read {_list(for_agents)} at their start"

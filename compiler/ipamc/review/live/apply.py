@@ -113,8 +113,8 @@ def used_by_pods(
     for move in every:
         change = f"{names(move.old)} would become {names(move.new)}"
         if pods is None:
-            unknown = "it is not known whether pods use the old addresses: pods cannot be read"
-            yield Withheld(move.identity, f"{change}, and {unknown}", "grant list on pods")
+            unknown = "pods that may use the old addresses cannot be read"
+            yield Withheld(move.identity, f"{change}, but {unknown}", "grant list on pods")
             continue
         drained = move.node in cordoned
         counted = [pod for pod in pods.get(move.node, ()) if not (pod.stays and drained)]
@@ -122,8 +122,8 @@ def used_by_pods(
         if users := sum(any(blocks_over(move.lost, block) for block in each) for each in blocks):
             have = f"{'has an address' if users == 1 else 'have addresses'} of the old block"
             drain = f"kubectl drain {move.node} --ignore-daemonsets --delete-emptydir-data"
-            reason = f"{change}, and {count(users, 'pod')} of node {move.node} {have}"
-            yield Withheld(move.identity, reason, f"{drain}, and run this again")
+            reason = f"{change}, but {count(users, 'pod')} on node {move.node} {have}"
+            yield Withheld(move.identity, reason, f"{drain}, then run this again")
 
 
 def held_by_others(tree: Iterable[objects.Object], live: Live) -> list[Withheld]:
@@ -157,7 +157,7 @@ def held_by_others(tree: Iterable[objects.Object], live: Live) -> list[Withheld]
             holders[identity(mine[1])].add(f"{theirs[0]} in {identity(theirs[1])}")
     way_out = (
         "if that node is gone, delete its CiliumNode; if this run moved it, run this again; "
-        "else compile with what the cluster has: kubectl get nodes,ciliumnodes -o json"
+        "otherwise compile with a new dump: kubectl get nodes,ciliumnodes -o json"
     )
     reason = "another node has these addresses in the cluster"
     found = [Withheld(name, f"{reason}: {names(some)}", way_out) for name, some in sorted(holders.items())]
@@ -175,8 +175,8 @@ def _unreadable(
     sizes = {block.family: block.prefix for block in by_size}
     meant = outermost(block for text in chain(*bad.values()) for block in _may_mean(text, sizes))
     has = names(f"{node} has {names(map(shown, texts))}" for node, texts in sorted(bad.items()))
-    reason = f"it is not known which node has these addresses: {has}, which is no CIDR"
-    way_out = "write CIDRs there, or delete it if its node is gone, and run this again"
+    reason = f"cannot tell which node has these addresses: {has}, which is not a CIDR"
+    way_out = "correct the CIDR, or delete the object if its node is gone, then run this again"
     for document, value in single:
         name = identity(document)
         before = objects.blocks_of(read_object(live[name]), value) if name in live else ()
@@ -226,15 +226,15 @@ def shared_pools_in_use(tree: Iterable[objects.Object], live: Live) -> Iterator[
         name, _, what, goes = changed[pool]
         have = f"{count(len(nodes), 'node')} {'has' if len(nodes) == 1 else 'have'} blocks: {names(nodes)}"
         if goes:
-            reason = f"{what} would be taken away, where {have}"
+            reason = f"{what} would be removed, but {have}"
             drain = "drain the nodes, delete their CiliumNodes, restart their agents"
-            way_out = f"keep these CIDRs in the pool until no CiliumNode has a block of them: {drain}"
+            way_out = f"keep these CIDRs in the pool until no CiliumNode has a block in them: {drain}"
         else:
-            again = "up to Cilium 1.18 the operator gives its blocks to other nodes again"
-            reason = f"{what} would become part of a wider CIDR, and {again}, where {have}"
-            cluster = f"the cidrs that the cluster has (kubectl get ciliumpodippool {pool} -o yaml)"
-            file = "rendered/cilium/ippools.yaml, and compile again: what is new is appended"
-            way_out = f"put {cluster} in place of those of {pool} in {file}"
+            again = "up to Cilium 1.18 the operator gives these to other nodes"
+            reason = f"{what} would become part of a wider CIDR, but {have}; {again}"
+            cluster = f"the cluster's cidrs (kubectl get ciliumpodippool {pool} -o yaml)"
+            file = "rendered/cilium/ippools.yaml, then compile again, which appends new CIDRs"
+            way_out = f"copy {cluster} to {pool} in {file}"
         yield Withheld(name, reason, way_out)
 
 
@@ -349,22 +349,26 @@ def left_over(
     for document in [live[about] for about in _ours(live) if about not in wanted]:
         name, kind, kept = objects.name_of(document), str(document["kind"]), ""
         if kind in POLICIES:
-            does = "gives nodes" if kind.startswith("Mutating") else "lets nodes have no other blocks than"
+            does = "gives nodes" if kind.startswith("Mutating") else "allows nodes only"
             effect = f"it still {does} the blocks of its last apply"
         elif kind == objects.NODE_CONFIG:
-            wins = "and win over those of a name before it"
-            effect = f"its settings still hold for the nodes that it selects, {wins}"
+            wins = "and override configs whose name sorts before it"
+            effect = f"its settings still apply to the nodes that it selects, {wins}"
         elif kind == objects.CILIUM_NODE:
-            effect = "its node keeps its block, and the operator gives it to nobody else"
+            effect = "its node keeps its block, and the operator gives it to no other node"
             if nodes is None or busy is None:
                 kept = "Nodes or pods cannot be read"
             elif name in nodes or name in busy:
-                kept = "its Node is there" if name in nodes else "pods run on its node"
+                kept = "its Node exists" if name in nodes else "pods run on its node"
         else:
-            owner = f"node {objects.node_of(document)}" if objects.node_of(document) else "any node that asks"
+            owner = (
+                f"node {objects.node_of(document)}"
+                if objects.node_of(document)
+                else "any node that requests one"
+            )
             effect = f"the operator hands out its blocks to {owner}"
             if used := users.get(name):
-                kept = f"CiliumNode {min(used)} has blocks of it, or asks for some"
+                kept = f"CiliumNode {min(used)} has blocks of it or requests some"
         namespace = str(document["metadata"].get("namespace", ""))
         left.append(LeftOver(kind=kind, namespace=namespace, name=name, effect=effect, kept=kept))
     return sorted(left, key=lambda item: (ORDER.index(item.kind), item.name))

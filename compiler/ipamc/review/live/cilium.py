@@ -79,17 +79,17 @@ def _arguments(assumed: Assumed, there: Running) -> Iterator[FlagDifference]:
     mode, live = assumed.data.get("ipam", ""), (there.data or {}).get("ipam", "cluster-pool")
     runs = f"the operator runs with {f'--ipam={value}' if value else 'no --ipam'}"
     if assumed.bystander and value != "kubernetes" and (value or live) == "cluster-pool":
-        text = f"{runs}, and hands out blocks by itself: it must run with --ipam=kubernetes"
-        repeat = "a later values file replaces that whole list, so repeat the argument there"
+        text = f"{runs}, so it hands out blocks itself: it must run with --ipam=kubernetes"
+        repeat = "repeat the argument in later values files, which replace the whole list"
         way_out = f"roll out operator.extraArgs of cilium/helm-values.yaml, or cilium/component; {repeat}"
         yield FlagDifference(key=IPAM_ARGUMENT, level="refused", text=text, help=way_out)
     elif not assumed.bystander and value not in {"", mode} and (mode, value) != ("crd", "kubernetes"):
-        text = f"{runs}, which overrides the ConfigMap: it must follow ipam: {mode}"
+        text = f"{runs}, which overrides ipam: {mode} of the ConfigMap"
         way_out = "remove --ipam from the arguments of Deployment cilium-operator (Helm: operator.extraArgs)"
         yield FlagDifference(key=IPAM_ARGUMENT, level="refused", text=text, help=way_out)
 
 
-_ROLLOUT = "roll out what is in cilium/ (helm-values.yaml or component)"
+_ROLLOUT = "roll out cilium/helm-values.yaml or cilium/component"
 _RESTART = "restart agents and operator after this run"
 
 
@@ -99,24 +99,26 @@ def _keys(assumed: Assumed, run: Running, given: Iterable[Block]) -> Iterator[Fl
     live = run.values
     mode, there = assumed.data.get("ipam", ""), live.get("ipam", "cluster-pool")
     if mode != there:
-        text = f"cilium-config has ipam: {there}, rendered is {mode}"
-        first = f"{_ROLLOUT}; where the mode changes, what is rendered comes before the flags: --before-flags"
+        text = f"cilium-config has ipam: {there}, but {mode} is rendered"
+        first = f"{_ROLLOUT}; to change the mode, first apply what is rendered: --before-flags"
         yield FlagDifference(key="ipam", level=refused, text=text, help=_RESTART if applied else first)
     for family in (4, 6):
         key = f"enable-ipv{family}"
         wanted, has = parse_bool(assumed.data.get(key, "")), is_true({key: "true", **live}, key)
         if wanted and not has:
-            text = f"cilium-config has {key}: {live[key]}, rendered is true"
+            text = f"cilium-config has {key}: {live[key]}, but true is rendered"
             yield FlagDifference(key=key, level="later", text=text, help=f"{_ROLLOUT} after this run")
         elif wanted is False and has and key in live:
             waits = "agents wait for a block of this family"
-            text = f"cilium-config has {key}: {live[key]}, rendered is false: {waits}"
+            text = f"cilium-config has {key}: {live[key]}, but false is rendered: {waits}"
             yield FlagDifference(key=key, level=refused, text=text, help=_RESTART if applied else _ROLLOUT)
     if assumed.adopts and there == mode:
         yield from _operator_list(assumed, live, given)
     for key, level in _OTHERS:
         if key in assumed.data and not (applied or same_value(assumed.data[key], live.get(key, ""))):
-            text = f"cilium-config has {key}: {live.get(key) or 'nothing'}, rendered is {assumed.data[key]}"
+            text = (
+                f"cilium-config has {key}: {live.get(key) or 'nothing'}, but {assumed.data[key]} is rendered"
+            )
             yield FlagDifference(key=key, level=level, text=text, help=_ROLLOUT)
 
 
@@ -142,11 +144,11 @@ def _operator_list(
         wanted, there = listed(assumed.data, family), listed(live, family)
         more = without(there, wanted)
         if free := without(more, given):
-            text = f"the operator may hand out {names(map(str, free))}, which {key} must not have"
+            text = f"the operator may hand out {names(map(str, free))}, which {key} must not contain"
             yield FlagDifference(key=key, level=level, text=text, help=way_out)
         elif more:
-            text = f"{key} in the cluster has blocks that nodes use: {names(map(str, more))}"
-            gives = f"{_ROLLOUT}: the operator gives them away when these nodes are deleted"
+            text = f"{key} in the cluster still contains blocks of nodes: {names(map(str, more))}"
+            gives = f"{_ROLLOUT}: the operator reuses the blocks after these nodes are deleted"
             yield FlagDifference(key=key, level="later", text=text, help=gives)
         if missing := without(wanted, there):
             text = f"{key} in the cluster lacks {names(map(str, missing))}"
@@ -154,7 +156,7 @@ def _operator_list(
             yield FlagDifference(key=key, level="later", text=text, help=later)
         key = f"cluster-pool-ipv{family}-mask-size"
         if key in assumed.data and key in live and assumed.data[key] != live[key]:
-            text = f"the operator has {key}: {live[key]}, rendered is {assumed.data[key]}"
+            text = f"the operator has {key}: {live[key]}, but {assumed.data[key]} is rendered"
             yield FlagDifference(key=key, level=level, text=text, help=way_out)
 
 

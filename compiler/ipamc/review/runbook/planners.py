@@ -114,7 +114,7 @@ def decommission(
         "lines": sum(line.pool not in followers for line in left),
         "planned": [node for node in going if planned.get(node)],
         "patterns": [
-            f"{', '.join(less(pattern, frozenset(going))) or 'nothing'} in place of {pattern}"
+            f"{', '.join(less(pattern, frozenset(going))) or 'nothing'} instead of {pattern}"
             for pattern in sorted({node.pattern for node in plan.cluster.nodes if node.name in going} - {""})
         ],
         "pools": pools,
@@ -180,7 +180,7 @@ def restored(change: str, plan: Plan, site: Site) -> Runbook:
 
 
 _POLICY = "bgp: control-plane with a CiliumBGPPeeringPolicy, whose exportPodCIDR announces the same blocks"
-_CONFIG = "CiliumBGPClusterConfig and CiliumBGPAdvertisement, which every minor from 1.16 on has"
+_CONFIG = "CiliumBGPClusterConfig and CiliumBGPAdvertisement, available from 1.16 on"
 INSTEAD = {"METALLB": ("metallb", _POLICY), "BGP_PEERING_POLICY": ("control-plane", _CONFIG)}
 """By the name of a lost capability: the value of `bgp` that uses it, and its replacement."""
 
@@ -193,7 +193,7 @@ def upgrade(site: Site, to: Version) -> Runbook:
         gained, lost = rows(cluster, minor)
         ways = [(row.capability.value, *INSTEAD.get(row.capability.name, ("", ""))) for row in lost]
         replaced = [(what.partition(",")[0], way) for what, bgp, way in ways if bgp == cluster.bgp]
-        notes = [f"from now on: {row.capability.value}" for row in gained]
+        notes = [f"new: {row.capability.value}" for row in gained]
         notes += [f"no longer: {row.capability.value}" for row in lost]
         minors.append((minor, replaced, "; ".join(notes), READ_AT[minor]))
     return site.runbook("upgrade", {"start": start, "end": end, "minors": minors, "unfit": UNFIT})

@@ -64,7 +64,7 @@ def _mode(request: Request, plan: Plan, site: Site) -> Runbook:
         raise Unclear(f"--to {request.to or 'nothing'}: name the new mode: {', '.join(Mode)}")
     mode = Mode(request.to)
     if mode is cluster.mode:
-        raise Unclear(f"{cluster.name} is in {mode} mode already")
+        raise Unclear(f"{cluster.name} is already in {mode} mode")
     if lost := lost_blocks(plan.lock, cluster, cluster.mode, mode):
         nodes = several({line.node for line in lost}, "node", "cannot keep blocks (ipamc explain IPC0543)")
         raise Unclear(f"{cluster.mode} to {mode}: {nodes}")
@@ -79,14 +79,14 @@ def _dual_stack(request: Request, plan: Plan, site: Site) -> Runbook:
     name = plan.cluster.name
     if len(plan.cluster.families) > 1:
         raise Unclear(
-            f"{name} has both families already; while that is rolled out: ipamc runbook {name} --base REV, "
-            "a revision that has what the cluster has"
+            f"{name} already has both families; to print the steps of a rollout: ipamc runbook {name} "
+            "--base REV, with the last applied commit"
         )
     if site.joins_again:
         raise Unclear(
-            "podCIDRs of a Node cannot be extended, so no node could get its second block while others run: "
-            "first go to cluster-pool mode without patchNodes: podCIDRs, in which every node keeps its block "
-            f"(ipamc runbook {name} --change mode --to cluster-pool), then ask again"
+            "podCIDRs of a Node are immutable, so running nodes cannot get a second block: first change to "
+            "cluster-pool mode without patchNodes: podCIDRs "
+            f"(ipamc runbook {name} --change mode --to cluster-pool)"
         )
     return planners.dual_stack(plan, site, request.split, 10 - plan.cluster.families[0], begun=False)
 
@@ -94,15 +94,15 @@ def _dual_stack(request: Request, plan: Plan, site: Site) -> Runbook:
 def _new_range(request: Request, plan: Plan, site: Site) -> Runbook:
     pools = _pools(request, plan.cluster)
     if len(pools) != 1:
-        raise Unclear("name the pool that moves: --pool NAME, once")
+        raise Unclear("name one pool that moves: --pool NAME")
     (pool,) = pools
     try:
         block = parse_block(request.to)
     except CidrError as problem:
         named = request.to or "nothing"
-        raise Unclear(f"--to {named}: name the new range as a CIDR; {problem.reason}") from None
+        raise Unclear(f"--to {named}: write the new range as a CIDR; {problem.reason}") from None
     if block.family not in pool.families:
-        raise Unclear(f"pool {pool.name} has no IPv{block.family}: name a range of a family that it has")
+        raise Unclear(f"pool {pool.name} has no IPv{block.family}: name a range of its own family")
     part = pool.families[block.family]
     if part.block_size < block.prefix:
         raise Unclear(f"{block} has no room for a /{part.block_size}, the block size of pool {pool.name}")
@@ -119,12 +119,12 @@ def _replace_node(request: Request, plan: Plan, site: Site) -> Runbook:
     nodes = _nodes(request, plan)
     new = "" if (request.to,) == nodes else request.to
     if len(nodes) != 1 and (new or not nodes):
-        raise Unclear("name the one node that is replaced: --node NODE; and its replacement: --to NODE")
+        raise Unclear("name one node, --node NODE, and its replacement, --to NODE")
     if new and (problem := subdomain_problem(new)):
-        raise Unclear(f"--to {new!r} cannot be the name of a node: it {problem}")
+        raise Unclear(f"--to {new!r} is not a valid node name: it {problem}")
     if new in {node.name for node in plan.cluster.nodes}:
-        before = f"a replacement gets the blocks of {nodes[0]} before its own"
-        raise Unclear(f"{new} is in the inventory already: {before}")
+        before = f"a replacement must get the blocks of {nodes[0]} before it gets others"
+        raise Unclear(f"{new} is already in the inventory: {before}")
     return planners.replace_node(plan, site, nodes, new)
 
 
@@ -136,7 +136,7 @@ def _calico(request: Request, plan: Plan, site: Site) -> Runbook:
     if not plan.cluster.own_pools:
         raise Unclear(
             "nodes keep their Calico blocks only in multi-pool mode with pinning: node, as ipamc import "
-            "writes it; or write --to distinct"
+            "writes it; otherwise use --to distinct"
         )
     return planners.calico(plan, site, request.split)
 
@@ -148,8 +148,8 @@ def _upgrade(request: Request, plan: Plan, site: Site) -> Runbook:
     to: Version = (int(found[1]), int(found[2]))
     if not plan.cluster.cilium < to <= LAST:
         has, last = (".".join(map(str, minor)) for minor in (plan.cluster.cilium, LAST))
-        knows = f"and this ipamc knows minors up to {last}"
-        raise Unclear(f"--to {request.to}: {plan.cluster.name} has {has}, {knows}")
+        knows = f"this ipamc supports minors up to {last}"
+        raise Unclear(f"--to {request.to}: {plan.cluster.name} has {has}, and {knows}")
     return planners.upgrade(site, to)
 
 
@@ -157,7 +157,7 @@ def _nodes(request: Request, plan: Plan) -> tuple[str, ...]:
     """Return the nodes that are named, selected, or hold a block of a named pool; sorted."""
     known = {node.name: node for node in plan.cluster.nodes}
     if unknown := set(request.nodes) - known.keys():
-        raise Unclear(f"{names(unknown)}: no such node in the inventory of {plan.cluster.name}")
+        raise Unclear(f"the inventory of {plan.cluster.name} does not contain {names(unknown)}")
     found = set(request.nodes)
     pools = {pool.name for pool in _pools(request, plan.cluster)}
     found |= {node for node, lines in plan.held.items() if any(line.pool in pools for line in lines)}
@@ -168,21 +168,21 @@ def _nodes(request: Request, plan: Plan) -> tuple[str, ...]:
             raise Unclear(f"--selector: {problem}") from None
         found |= {name for name, node in known.items() if selector.matches(node.labels, name)}
     if not found:
-        raise Unclear("no node is meant: name some by --node, --pool or --selector")
+        raise Unclear("no node is selected: use --node, --pool or --selector")
     return tuple(sorted(found))
 
 
 def _pools(request: Request, cluster: Cluster) -> list[Pool]:
     if unknown := set(request.pools) - cluster.pools_by_name.keys():
         known = names(cluster.pools_by_name)
-        raise Unclear(f"{names(unknown)}: no such pool in {cluster.name}; it has {known}")
+        raise Unclear(f"{cluster.name} has no pool {names(unknown)}, only {known}")
     return [cluster.pools_by_name[name] for name in sorted(set(request.pools))]
 
 
 def _renumbered(cluster: Cluster, plan: Plan, request: Request, scopes: Sequence[str]) -> Plan:
     after = _preview(cluster, plan, request, parse_consent(renumber=scopes))
     if not planners.pending_of(after):
-        raise Unclear("no node would move: these have no block there, are at their pins, or are planned")
+        raise Unclear("no node would move: the nodes have no block there, hold their pins, or are planned")
     return after
 
 

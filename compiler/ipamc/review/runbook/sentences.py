@@ -52,11 +52,11 @@ def moves(plan: Plan, nodes: Sequence[str], templates: Templates) -> tuple[str, 
         return ()
     before, _, _ = _phases(plan, "NODE", templates)
     return (
-        f"drain {names(nodes)}, if that was not done before: {_commands(before['drain'])}",
-        "merge, and let ipamc apply run; podCIDRs of a Node cannot change, so nothing moves yet"
+        f"drain {names(nodes)}, unless drained already: {_commands(before['drain'])}",
+        "merge, and let ipamc apply run; podCIDRs of a Node are immutable, so nothing moves yet"
         if Site(plan).agents_read_nodes
-        else "merge, and let ipamc apply write the new block; it withholds it from a node that still runs "
-        "pods of the old one, which it would cut off: other nodes route to the new block at once",
+        else "merge, and let ipamc apply write the new block; it withholds the block while pods on the node "
+        "use the old one, because other nodes route to the new block at once",
         *after_apply(plan, nodes[0] if len(nodes) == 1 else "NODE", templates),
     )
 
@@ -67,8 +67,10 @@ def after_settle(plan: Plan, nodes: Sequence[str], templates: Templates) -> tupl
         return ()
     each = f", then for each of {names(nodes)}" if len(nodes) > 1 else ""
     steps = enumerate(after_apply(plan, nodes[0] if len(nodes) == 1 else "NODE", templates), 1)
-    every = f"{each}; ipamc runbook {plan.cluster.name} has all steps, with checks:"
-    return f"next: compile, merge and apply this{every}", *(f"{number}. {step}" for number, step in steps)
+    every = f"{each}; ipamc runbook {plan.cluster.name} prints all steps, with checks:"
+    return f"next: compile, merge and apply this change{every}", *(
+        f"{number}. {step}" for number, step in steps
+    )
 
 
 def after_apply(plan: Plan, node: str, templates: Templates) -> Iterator[str]:
@@ -81,7 +83,7 @@ def after_apply(plan: Plan, node: str, templates: Templates) -> Iterator[str]:
         yield f"{refresh}, merge and apply: the new Node has another uid"
     yield from (sentence(step) for step in move.values() if step.key != "agent-ready")
     if not site.agents_read_nodes:
-        yield f"{refresh}, and merge: the CiliumNodes in git still show the former blocks"
+        yield f"{refresh}, and merge: the CiliumNodes in git still have the former blocks"
 
 
 def after_renumber(plan: Plan, consent: Consent, templates: Templates) -> tuple[str, ...]:
@@ -97,7 +99,7 @@ def after_renumber(plan: Plan, consent: Consent, templates: Templates) -> tuple[
     if not nodes:
         held = (line for node in settled for line in plan.held.get(node, ()))
         blocks = names(f"{line.node} ({line.block})" for line in held)
-        at_once = f"held at once, planned or shown already, so there is nothing to settle: {blocks}"
+        at_once = f"already held, because planned or shown; nothing to settle: {blocks}"
         return (f"{at_once}; next: ipamc compile {plan.scheme.name}",) if settled else ()
     name, node = plan.cluster.name, nodes[0] if len(nodes) == 1 else "NODE"
     before, _, _ = _phases(plan, node, templates)
@@ -106,10 +108,10 @@ def after_renumber(plan: Plan, consent: Consent, templates: Templates) -> tuple[
     seen = sorted({each.at.path for each in plan.cluster.cilium_nodes if shared and each.name in asked})
     forget = f"remove the CiliumNode from {names(seen)}, then " if seen else ""
     return (
-        f"next: commit and merge this: a pending block is reserved, and rendered nowhere; then {each}:",
+        f"next: commit and merge this change (a pending block is reserved, but not rendered), then {each}:",
         f"1. {_commands(before['drain'])}",
-        f"2. {forget}{_commands(before['settle'])}: it renders the new block, and says what comes then",
-        f"ipamc runbook {name} has all steps, with checks; {_commands(before['release'])} cancels",
+        f"2. {forget}{_commands(before['settle'])}: this renders the new block and prints the next steps",
+        f"ipamc runbook {name} prints all steps, with checks; to cancel: {_commands(before['release'])}",
     )
 
 
