@@ -11,6 +11,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any
 
 import click
@@ -213,7 +214,10 @@ def print_findings(
     if style == "full" and not all(finding.acknowledged for finding in findings):
         say("")
     if findings and not document:
-        say(tally(findings))
+        shown = [finding for finding in findings if not finding.acknowledged]
+        worst = min(shown, key=attrgetter("severity"), default=None)
+        more = f"; for details: ipamc explain {worst.code}" if worst and style == "full" else ""
+        say(f"{tally(findings)}{more}")
 
 
 def tell(style: str, *lines: str) -> None:

@@ -169,7 +169,6 @@ def _paragraph(finding: Located, *, colour: bool) -> Iterator[str]:
     yield f"{gutter}{frame('-->')} {where(at)}"
     if at.line and at.source.strip():
         cut = excerpt(at)
-        yield frame(f"{gutter} |")
         yield f"{frame(f'{at.line} |')} {cut.text}".rstrip()
         if at.column:
             yield f"{frame(f'{gutter} |')} {' ' * cut.indent}{paint('^' * cut.carets, word, colour=colour)}"
@@ -179,7 +178,6 @@ def _paragraph(finding: Located, *, colour: bool) -> Iterator[str]:
         first, *rest = finding.help.split("\n")
         yield f"{gutter}{frame('=')} help: {visible(first)}"
         yield from (f"{gutter}        {visible(row)}" for row in rest)
-    yield f"{gutter}{frame('=')} docs: ipamc explain {finding.code}"
 
 
 def concise(content: Content) -> str:
