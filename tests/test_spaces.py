@@ -165,7 +165,7 @@ def test_another_name_keeps_the_range_by_consent(
     if folder != "b":
         (tmp_path / "clusters/b").rename(tmp_path / "clusters" / folder)
         code, said = run("compile", "--jobs", "1")
-        assert (code, 'write "cluster":"west" in place of "cluster":"b" in line 1' in said) == (1, True)
+        assert (code, 'replace "cluster":"b" by "cluster":"west" in line 1' in said) == (1, True)
         edit(tmp_path, f"{folder}/ipam.lock", '"cluster":"b"', f'"cluster":"{folder}"')
     code, said = run("compile", "--jobs", "1")
     assert (code, said.count("error[IPC0710]")) == (1, 1)
@@ -486,7 +486,7 @@ def test_a_level_may_have_a_whole_cidr_of_the_space(run: Run, tmp_path: Path) ->
     write(tmp_path, "d/c.yaml", member("d", "from: fabric"))
     said = run("compile", "fabric")[1]
     assert "1 range without a candidate pool: d/pods (no labels)" in said
-    assert "widen a level's clusterSelector, or add a range for all clusters to the space" in said
+    assert "widen a level's clusterSelector, or add a range for all clusters" in said
 
 
 def test_a_document_that_was_lost_is_restored(run: Run, tmp_path: Path) -> None:
@@ -494,7 +494,10 @@ def test_a_document_that_was_lost_is_restored(run: Run, tmp_path: Path) -> None:
     for command in ("compile", "plan", "show"):
         code, said = run(command, "fabric")
         assert (code, "IPC0105" in said, "ipamc init" in said) == (1, True, False)
-        assert "git checkout HEAD -- clusters/fabric; or, once no pool asks it, remove the folder" in said
+        assert (
+            "git checkout HEAD -- clusters/fabric; or, once no pool requests from it, remove the folder"
+            in said
+        )
     assert run("compile", "a")[0] == 0
 
 

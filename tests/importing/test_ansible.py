@@ -152,10 +152,10 @@ def test_what_ansible_would_not_read_is_refused_at_its_place(text: str, places: 
         ("[kube_node]\na node_labels='{\"x\": \"{{ y }}\", \"rack\": \"a\"}'\n", ["hosts:2:1: warning[IPC0805] node_labels has x '{{ y }}', which is a template"]),
         ("[kube_node]\na\n[kube_node:vars]\nnode_labels={{ of_rack }}\n", ["hosts:4:1: warning[IPC0805] node_labels has '{{ of_rack }}', which is a template"]),
         ("kube_node:\n  hosts:\n    a: {node_labels: {rack: a, b: true, c: [d]}}\n", [
-            "hosts:3:35: warning[IPC0805] node_labels has b 'True', which is no text",
-            "hosts:3:44: warning[IPC0805] node_labels has c \"['d']\", which is no text",
+            "hosts:3:35: warning[IPC0805] node_labels has b 'True', which is not text",
+            "hosts:3:44: warning[IPC0805] node_labels has c \"['d']\", which is not text",
         ]),
-        ("kube_node:\n  hosts: {a: }\n  vars: {node_labels: rack=a}\n", ["hosts:3:23: warning[IPC0805] node_labels has 'rack=a', which is no text"]),
+        ("kube_node:\n  hosts: {a: }\n  vars: {node_labels: rack=a}\n", ["hosts:3:23: warning[IPC0805] node_labels has 'rack=a', which is not text"]),
     ],
 )  # fmt: skip
 def test_labels_that_nodes_do_not_get_are_named(

@@ -121,8 +121,8 @@ def test_what_runs_counts_and_what_differs_is_named_with_both_ends() -> None:
     running = config(ipam="cluster-pool", **ON, **{**V4, "cluster_pool_ipv4_cidr": "10.5.0.0/16 10.0.0.0/16"})
     came, found = read(values, [*NODES, *BLOCKS, running])
     assert said(found) == [
-        "values.yaml:7:30 IPC0838 the values give cluster-pool-ipv4-mask-size '26', and cilium-config has '24': what runs counts",
-        "values.yaml:8:18 IPC0838 the values give annotate-k8s-node 'true', and cilium-config has none: what runs counts",
+        "values.yaml:7:30 IPC0838 the values set cluster-pool-ipv4-mask-size to '26', but cilium-config has '24': cilium-config is used",
+        "values.yaml:8:18 IPC0838 the values set annotate-k8s-node to 'true', but cilium-config does not set it: cilium-config is used",
     ]
     assert [each.also[0].at.path for each in found] == ["dump.json", "dump.json"]
     assert "blockSize: 24" in came.files["ippools.yaml"]

@@ -131,7 +131,10 @@ def test_addresses_of_others(config: dict[str, str], message: str) -> None:
         imported([eks, dumps.cilium_node("n1", "10.0.0.0/24"), dumps.config_map(**config)])
     (found,) = refused.value.diagnostics
     assert (found.code, found.message) == ("IPC0811", message)
-    assert "this is EKS: instead of the AWS VPC CNI" in found.help
+    assert (
+        "this is EKS: install Cilium in cluster-pool or multi-pool mode instead of the AWS VPC CNI"
+        in found.help
+    )
 
 
 def test_a_chain_behind_cilium() -> None:

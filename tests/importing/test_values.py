@@ -113,8 +113,8 @@ def test_a_routing_mode_that_a_cluster_has_not_is_named_and_not_written(more: di
     files, found = brought(*NODES, *BLOCKS, dumps.config_map(**POOL, **more, routing_mode="hybrid"))
     (one,) = [each for each in found if each.code == "IPC0805"]
     assert one.message == (
-        "cilium-config has routing-mode: hybrid, which ipamc does not know (cilium/cilium#45001): "
-        "routingMode is not written, so its rules are not checked"
+        "cilium-config has routing-mode: hybrid, which ipamc does not support (cilium/cilium#45001): "
+        "it does not write routingMode, nor check its rules"
     )
     assert (one.severity.word, one.help) == ("note", "")
     assert has_a_place(one)
@@ -347,7 +347,9 @@ def test_variables_of_the_operator(
     if ranges:
         assert pools(files)[0]["ipv4"]["cidrs"] == ranges
     else:
-        assert any("cluster-pool-ipv4-cidr: 'valueFrom', which is no CIDR" in each for each in odd(found))
+        assert any(
+            "cluster-pool-ipv4-cidr: 'valueFrom', which is neither a CIDR" in each for each in odd(found)
+        )
 
 
 @pytest.mark.parametrize("mode", ["cluster-pool", "kubernetes"])

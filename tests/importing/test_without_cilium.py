@@ -100,7 +100,7 @@ KINDS: dict[str, tuple[list[dumps.Object], str]] = {
         ],
         "(cni in (cilium),kubernetes.io/os in (linux)) does not select it: 1 node (x)",
     ),
-    "no agent": ([node("x"), living.agent("n1", "v1.18.5")], "and on 1 other node one does: 1 node (x)"),
+    "no agent": ([node("x"), living.agent("n1", "v1.18.5")], "but 1 other node has one: 1 node (x)"),
 }
 RUNNING: dict[str, list[dumps.Object]] = {
     "a CiliumNode": [node("x", type="virtual-kubelet"), dumps.cilium_node("x", "10.244.9.0/24")],
