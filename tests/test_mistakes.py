@@ -64,7 +64,7 @@ def test_a_label_changed_and_mended(mode: str) -> None:
     assert "pool rack-b no longer selects 1 node: a-1 (10.2.0.64/28)" in step.text
     refused = play.compile(renumber=("10.2.0.64/28",))
     assert (
-        "drain a-1, remove it from the inventory, and run ipamc lock fleet; then: ipamc lock fleet --release 10.2.0.64/28"
+        "drain a-1, take it out of the inventory, and run ipamc lock fleet; then: ipamc lock fleet --release 10.2.0.64/28"
         in refused.text
     )
     play.nodes.pop(0)
@@ -136,7 +136,7 @@ def test_the_inventory_of_another_cluster(mode: str) -> None:
     play.documents["nodes"] = fleet.inventory([node(f"b-{number}") for number in range(11, 19)])
     step = play.compile()
     assert step.errors == {"IPC0418"}
-    assert "8 nodes of 8 left the inventory, and budget.leave allows 3" in step.text
+    assert "8 nodes of 8 left the inventory, but budget.leave allows 3" in step.text
     assert "is this the inventory of another cluster?" in step.text
     play.changes_nothing(before, play.mended(before))
 
@@ -202,7 +202,7 @@ def test_a_cidr_excluded_over_held_blocks(mode: str) -> None:
     assert step.errors
     if mode != "multi-pool":  # there it is refused that what was published is reserved
         assert step.errors == {"IPC0411"}
-        assert "take 10.1.0.0/25 out of excludedCIDRs" in step.text
+        assert "remove 10.1.0.0/25 from excludedCIDRs" in step.text
     play.changes_nothing(before, play.mended(before))
 
 

@@ -286,7 +286,9 @@ def test_a_revert_of_a_mode_that_nodes_cannot_leave_is_said(
     captured = capsys.readouterr()
     assert "mode multi-pool → cluster-pool" in captured.out
     assert "steps, in this order" not in captured.out
-    assert "warning[IPC0543]: multi-pool to cluster-pool: 2 nodes cannot keep blocks" in captured.err
+    assert (
+        "warning[IPC0543]: mode multi-pool to cluster-pool: 2 nodes cannot keep their blocks" in captured.err
+    )
 
 
 def test_a_revert_is_refused_after_the_whole_plan(

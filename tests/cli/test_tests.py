@@ -128,7 +128,7 @@ red: no tests: write some in a document of kind Tests beside the Cluster (ipamc 
         ],
     )
     assert said.startswith(
-        'clusters/blue/tests.yaml:10:17: error[IPC1003] test "room for 90 nodes": room for 3 of 90'
+        'clusters/blue/tests.yaml:10:17: error[IPC1003] test "room for 90 nodes": room for only 3 of 90'
     )
     write("clusters/blue/tests.yaml", GOOD)
     assert before == {path: path.read_bytes() for path in Path("clusters").rglob("*") if path.is_file()}

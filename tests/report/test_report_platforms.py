@@ -192,7 +192,7 @@ def test_sarif() -> None:
     run = sarif([OVERLAP, WHOLE])
     assert [each["id"] for each in run["tool"]["driver"]["rules"]] == ["IPC0207", "IPC0401"]
     assert run["tool"]["driver"]["rules"][0]["help"]["text"].startswith(
-        "no two ranges share an address.\n\nThis holds"
+        "no two ranges share an address.\n\nThis applies"
     )
     first, second = run["results"]
     assert (first["ruleId"], first["ruleIndex"], first["level"]) == ("IPC0207", 0, "error")
