@@ -101,7 +101,7 @@ def test_a_text_that_is_no_cidr_is_shown_beside_the_blocks(capfd: pytest.Capture
 def test_without_the_ref_pending_and_edited_are_one(capfd: pytest.CaptureFixture[str]) -> None:
     code, said = run(capfd, dump(edited()))
     assert code == 1
-    assert "note[IPC0903]: there is no refs/ipamc/applied/fleet" in said
+    assert "note[IPC0903]: refs/ipamc/applied/fleet is missing" in said
     assert "warning[IPC0942]" in said
     assert said.endswith("found 1 problem\n")
     code, said = run(capfd, dump(edited()), "--applied", "HEAD")
@@ -157,7 +157,7 @@ def test_a_dump_that_is_older_than_what_was_applied(
     commit("later", applied=True)
     code, said = run(capfd, dump())
     assert code == 1
-    assert "error[IPC0902]: the dump is of 2026-11-22T12:00:00Z" in said
+    assert "error[IPC0902]: the dump is from 2026-11-22T12:00:00Z" in said
 
 
 @pytest.mark.usefixtures("repository")

@@ -79,7 +79,7 @@ FAULTS: dict[str, tuple[list[dumps.Object], list[str]]] = {
     ),
     "a node in a block of pods": (
         fleet("10.244.0.0/24", "10.244.1.0/24", ip="10.244.1"),
-        ["error IPC0914 node n1 has 10.244.1.1, which is in 10.244.1.0/24 of n2"],
+        ["error IPC0914 node n1 has 10.244.1.1, inside block 10.244.1.0/24 of n2"],
     ),
     "pools that overlap": (
         [*POOLS, dumps.pool("b", mask=24, cidrs=["10.1.128.0/17"])],

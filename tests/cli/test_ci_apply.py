@@ -210,7 +210,7 @@ def test_a_block_that_pods_use_is_withheld_and_the_others_are_sent(cluster: Clus
         'n1\ttrue\t\t[{"ip":"10.0.3.8"}]',
     ]
     said = cluster.apply(code=1)
-    assert "CiliumNode n1: not applied: 10.0.3.0/27 would become 10.0.0.0/27, and 1 pod of node n1" in said
+    assert "CiliumNode n1: not applied: 10.0.3.0/27 would become 10.0.0.0/27, but 1 pod on node n1" in said
     assert cluster.sent() == ["cilium-config", "n2", "n3"]
     assert len(cluster.calls("get pods")) == 1
     cluster.has["nodes"][0] = "n1\tu1\ttrue\t\t"
@@ -442,7 +442,7 @@ def test_policies_that_left_the_tree_are_named_and_deleted_by_consent(cluster: C
     cluster.repository.run("ipamc", "compile", "red")
     said = cluster.apply()
     assert (
-        f"1 ValidatingAdmissionPolicy left the tree: {names[-1]}; it still lets nodes have no other" in said
+        f"1 ValidatingAdmissionPolicy left the tree: {names[-1]}; it still allows nodes only" in said
     )
     assert "--prune deletes 4 objects that nothing uses" in said
     cluster.apply("--prune")

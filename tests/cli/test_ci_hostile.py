@@ -386,7 +386,7 @@ def test_a_pod_whose_owner_has_a_tab_and_a_line_break_in_its_kind_is_one_pod(clu
     cluster.has["nodes"][0] = 'n1\tu1\ttrue\t\t{"note":"\u0085\u2028"}'
     said = cluster.apply(code=1)
     # The kubectl of this test lists the pod for each of the two nodes.
-    assert "CiliumNode n1: not applied: 10.0.3.0/27 would become 10.0.0.0/27, and 2 pods of node n1" in said
+    assert "CiliumNode n1: not applied: 10.0.3.0/27 would become 10.0.0.0/27, but 2 pods on node n1" in said
     assert "n2" in cluster.sent()
 
 

@@ -257,7 +257,7 @@ def test_a_file_is_replaced_as_a_whole(capsys: pytest.CaptureFixture[str]) -> No
         ("", "error[IPC0010]"),
         (
             "ID,Prefix,Status,VRF,Description\nx,10.0.0.0/24,Active,,\n",
-            "error[IPC0870]: 'x' is no ID of NetBox\n --> there.csv:2:1",
+            "error[IPC0870]: 'x' is not a NetBox ID\n --> there.csv:2:1",
         ),
         (
             "ID,Prefix,Status,VRF,Description\n1,10.0.0/24,Active,,\n",

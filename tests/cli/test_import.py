@@ -471,7 +471,7 @@ def test_a_node_that_waits_as_at_the_import_is_no_problem(home: Home) -> None:
     without_block = dumps.cilium_node("n3")
     home.dump("dump.json", *OBJECTS, waiting, without_block)
     said = home.run("audit", "lab", "dump.json")
-    assert "note[IPC0922]: node n3 has no block yet, as when it was imported" in said
+    assert "note[IPC0922]: node n3 has no block yet, as at its import" in said
     assert "found 0 problems" in said
     home.dump("dump.json", *OBJECTS, dumps.node("n3"), without_block)
     assert "error[IPC0922]: node n3 has no IPv4 block" in home.run("audit", "lab", "dump.json", code=1)

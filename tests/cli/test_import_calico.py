@@ -141,8 +141,8 @@ def test_a_pool_on_request_from_the_import_to_the_runbook(home: Home) -> None:
     steps = home.run("runbook", "lab", "--change", "calico")
     assert "egress.w1" not in steps
     assert '"reservedCIDRs":["10.0.0.0/26"]' in steps
-    assert "See that pods that ask Calico for a pool ask Cilium, too" in steps
-    assert "take out of reserved of pool egress, as far as it is Calico's: 198.51.100.0/31" in steps
+    assert "Check that pods that request a Calico pool also request a Cilium pool" in steps
+    assert "from reserved of pool egress, remove those that Calico used: 198.51.100.0/31" in steps
 
 
 def test_nodes_alone_are_no_way_in(home: Home) -> None:

@@ -521,7 +521,7 @@ def test_a_shard_count_that_nothing_needs_is_refused(
         captured = capsys.readouterr()
         assert f"shards 1 → {shards}" in captured.out
         assert (
-            "refused: blue: the shard count of the lock is more than its nodes need\n" in captured.err
+            "refused: blue: the lock has more shards than its nodes need\n" in captured.err
         ) == refused
         git("checkout", "-q", "clusters/blue/ipam.lock")
     edit(repository, '"shards":1', '"shards":64', file="ipam.lock")
@@ -565,13 +565,13 @@ def test_a_swap_by_hand_is_refused(repository: Path, capsys: pytest.CaptureFixtu
         "error[IPC0441]: 10.0.0.0/27 of n1: n2 has 10.0.0.0/27 held, but no line records a consent\n"
         " --> clusters/blue/ipam.lock:2:10\n"
     )
-    assert "\n ::: HEAD~1:clusters/blue/ipam.lock:2:10: the base has it held\n" in captured.err
+    assert "\n ::: HEAD~1:clusters/blue/ipam.lock:2:10: held in the base\n" in captured.err
     assert (
-        "help: to agree: ipamc lock blue --renumber n1, and --settle once it is drained;"
+        "help: to agree: ipamc lock blue --renumber n1, then --settle once it is drained;"
         " to restore it: git checkout HEAD~1 -- clusters/blue/ipam.lock, then: ipamc compile blue\n"
     ) in captured.err
     assert captured.err.endswith(
-        "refused: blue: 2 held blocks given to another node without a recorded consent:"
+        "refused: blue: 2 held blocks changed without a recorded consent:"
         " 10.0.0.0/27 of n1 (n2 has 10.0.0.0/27), 10.0.0.32/27 of n2 (n1 has 10.0.0.32/27)\n"
     )
     taken = plan_of(capsys, "--base", "HEAD~1")["blue"]["taken"]
@@ -626,7 +626,7 @@ def test_a_quarantine_since_a_day_that_cannot_be(
     assert main(["plan", "--base", "HEAD"]) == 1
     err = capsys.readouterr().err
     assert f"10.0.0.0/27 of n1: quarantined since {day}, moved, {why}\n" in err
-    assert "HEAD:clusters/blue/ipam.lock:2:10: the base has it held\n" in err
+    assert "HEAD:clusters/blue/ipam.lock:2:10: held in the base\n" in err
     assert main(["plan", "--base", "HEAD", "--allow-released"]) == 1
 
 
@@ -701,7 +701,7 @@ def test_a_held_block_that_is_released_by_hand(repository: Path, capsys: pytest.
         assert "! n2 10.0.0.32/27 a held → released\n" in captured.out
         assert "10.0.0.32/27 of n2 (n2 has 10.0.0.32/27 released)\n" in captured.err
         assert (
-            "= help: a block is released after its node left, in a change of its own; to restore"
+            "= help: first remove the node, then release its block in another change; to restore"
             in captured.err
         )
         if not turn:
@@ -781,7 +781,7 @@ def test_a_pending_line_agrees_to_no_other_move(repository: Path, capsys: pytest
             rows[number] = row.replace('"n1"', '"x"').replace('"n2"', '"n1"').replace('"x"', '"n2"')
     lock.write_text("".join(rows))
     assert main(["plan", "--base", "HEAD"]) == 1
-    assert "2 held blocks changed hands" in capsys.readouterr().err
+    assert "2 held blocks changed without a recorded consent" in capsys.readouterr().err
 
 
 def test_a_block_that_a_newcomer_gets_without_quarantine(
@@ -847,7 +847,7 @@ def test_the_name_of_a_pool_of_the_operator_hides_no_swap(
     assert found["nodes"]["renumbered"] == 2
     assert found["takenBack"] == []
     assert main(["plan", "--base", "HEAD"]) == 1
-    assert "2 held blocks changed hands" in capsys.readouterr().err
+    assert "2 held blocks changed without a recorded consent" in capsys.readouterr().err
 
 
 # Where git cannot help.

@@ -186,7 +186,7 @@ def test_a_branch_with_a_leaver_that_was_open_for_three_weeks(
     capsys.readouterr()
     assert main(["plan", "--base", "main", "--fail-on", GATES]) == 1
     err = capsys.readouterr().err
-    assert "on an old branch, this dates it with today: ipamc lock lab --onto main; " in err
+    assert "on an old branch, to set it to today: ipamc lock lab --onto main; " in err
     assert main(["lock", "lab", "--onto", "main"]) == 0
     assert '"n0","quarantined":"2026-12-12"' in LOCK.read_text()
     assert main(["plan", "--base", "main", "--fail-on", GATES]) == 0

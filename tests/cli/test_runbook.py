@@ -119,7 +119,7 @@ def test_a_settled_renumber_is_under_way_until_it_was_applied(capsys: pytest.Cap
     assert asked(capsys) == []  # the disk is as it is compiled
     (found,) = asked(capsys, "--base", "HEAD~1")
     assert (found["change"], nodes(found)) == ("renumber", [["n1"]])
-    assert found["phases"][0]["title"] == "Move the nodes that are settled already"
+    assert found["phases"][0]["title"] == "Move the nodes that are already settled"
     git("update-ref", "refs/ipamc/applied/lab", "HEAD~1")
     assert asked(capsys) == [found]
     git("update-ref", "refs/ipamc/applied/lab", "HEAD")
@@ -172,7 +172,7 @@ def test_a_family_is_under_way_before_and_after_the_compile(
     assert [each["change"] for each in asked(capsys, "--base", "HEAD")] == ["dual-stack"]
     assert main(["runbook", "lab", "--change", "dual-stack"]) == 64
     assert (
-        "lab already has both families; while that is rolled out: ipamc runbook lab --base REV"
+        "lab already has both families; to print the steps of a rollout: ipamc runbook lab --base REV"
         in capsys.readouterr().err
     )
 

@@ -139,8 +139,8 @@ lab, what if +7 rack=b, -rack a: a compile refuses it
 -rack a: 5 nodes leave, 5 blocks in quarantine, free on 2026-09-28
 4 nodes without a block; the first is what-if-4 [IPC0303]
   pool rack-b has no room for 4 nodes: what-if-4, what-if-5, what-if-6, what-if-7; IPv4 /27: 8 blocks, 8 held
-  - helps some: pool rack-a has room for 3 nodes: name rack-a in the overflow of pool rack-b
-  - give all new nodes of pool rack-b smaller blocks (blockSize: 29): 12 are free of /29, 8 addresses each, and 7 needed
+  - helps some: pool rack-a has room for 3 nodes: add rack-a to the overflow of pool rack-b
+  - give all newcomers of pool rack-b smaller blocks (blockSize: 29): 12 are free of /29, 8 addresses each, and 7 needed
   - add a range of /25 to pool rack-b: ipamc suggest pool lab --pool rack-b --size 25
 so many nodes leave only with consent (IPC0418, IPC0419): ipamc lock lab --leave NODE, or --leave all
 """
@@ -157,11 +157,11 @@ def test_each_way_out_helps(lab: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert (code, without["nodes"], without["pool"]) == (1, ["what-if-4", "what-if-5"], "rack-b")
     assert without["ways"] == [
         {
-            "text": "pool rack-a has room for 3 nodes: name rack-a in the overflow of pool rack-b",
+            "text": "pool rack-a has room for 3 nodes: add rack-a to the overflow of pool rack-b",
             "enough": True,
         },
         {
-            "text": "wait until 2026-09-28: quarantine is over for 2 blocks of pool rack-b then",
+            "text": "wait until 2026-09-28: then the quarantine of 2 blocks of pool rack-b is over",
             "enough": True,
         },
         {

@@ -119,7 +119,7 @@ def test_a_bystander_without_its_argument_is_refused(
     assert "the operator runs with --ipam=cluster-pool, and hands out blocks" in apply(pipeline, code=1)
     flags(api, pipeline.site.config)
     said = apply(pipeline, code=1)
-    assert "no --ipam, and hands out blocks by itself: it must run with --ipam=kubernetes" in said
+    assert "no --ipam, so it hands out blocks itself: it must run with --ipam=kubernetes" in said
     assert "operator.extraArgs" in said
     assert not api.items(CILIUM_NODES)
     apply(pipeline, "--before-flags")
@@ -204,7 +204,7 @@ def test_a_block_that_pods_use_stays_and_the_others_are_applied(
     pod(api, "on-host", node, address, spec={"hostNetwork": True})
     said = apply(pipeline, code=1)
     assert (
-        f"error: fleet: CiliumNode {node}: not applied: {old} would become {new}, and 1 pod of node" in said
+        f"error: fleet: CiliumNode {node}: not applied: {old} would become {new}, but 1 pod on node" in said
     )
     assert f"kubectl drain {node}" in said
     assert block(api, node) == [old]

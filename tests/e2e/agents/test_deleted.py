@@ -97,7 +97,7 @@ def test_the_node_that_keeps_a_block_of_two_is_reached_again_some_time_after_the
     assert lab.blocks()["b"] == [block]
     said = lab.audit(problems=True)
     assert f"error[IPC0910]: nodes a and b both have {block}" in said
-    assert "a keeps it; drain b" in said
+    assert "a keeps the block: drain b" in said
 
     lab.end_pod("b1")
     if mode == "kubernetes":

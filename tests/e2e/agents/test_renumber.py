@@ -42,7 +42,7 @@ def test_ci_apply_withholds_the_new_block_from_a_node_with_pods(begin: Begin) ->
     lab.sh("ipamc lock fleet --settle b && ipamc compile fleet && git add -A && git commit -qm settled")
     with lab.pinging("a1", "b1") as pings:
         said = lab.sh("! ipamc apply fleet 2>&1")
-    assert f"CiliumNode b: not applied: {OLD} would become {NEW}, and 1 pod of node b" in said
+    assert f"CiliumNode b: not applied: {OLD} would become {NEW}, but 1 pod on node b" in said
     assert lab.blocks()["b"] == [OLD]
     assert not lost(pings)
 

@@ -286,10 +286,10 @@ def test_two_nodes_that_were_registered_with_each_others_blocks(begin: Begin) ->
             lab.api.delete(f"{NODES}/{name}")
             lab.nodes[name].register(podCIDR=block, podCIDRs=[block])
         said = lab.audit(problems=True)
-        assert "node c has 10.0.0.96/27, and the lock has 10.0.0.96/27 for d; 2 nodes: c, d" in said
+        assert "node c has 10.0.0.96/27, but the lock has it for d; 2 nodes: c, d" in said
         assert "IPC0950" in said
         assert (
-            "pods use the Node's at the agent's next start, and other nodes route by the CiliumNode" in said
+            "pods get the Node's at the agent's next start, and other nodes route by the CiliumNode" in said
         )
         assert router.table() == right
         assert not lab.unreachable()

@@ -205,7 +205,7 @@ def _line_text(each: LineChange) -> str:
 
 _FAULTS = {
     VANISHED: ("line", "vanished from the lock"),
-    Verdict.TAKEN: ("held block", "given to another node without a recorded consent"),
+    Verdict.TAKEN: ("held block", "changed without a recorded consent"),
     Verdict.ENDED_EARLY: ("quarantine", f"ended early; {agree(Gate.RELEASE)}"),
     Verdict.DATED: ("line", "in quarantine since an impossible day"),
 }
