@@ -176,7 +176,7 @@ def test_what_others_made_in_netbox_stays(capsys: pytest.CaptureFixture[str]) ->
     text, said = later(capsys, netbox)
     assert said == (
         "10 prefixes to create, 0 to update, 0 gone, 1 unchanged\n"
-        "not made by this export, with another status, and left as they are: 1 prefix (10.0.0.0/24)\n"
+        "not made by this export, with another status, left unchanged: 1 prefix (10.0.0.0/24)\n"
     )
     before = netbox.seen()
     netbox.bulk_import(text)

@@ -108,7 +108,7 @@ def test_a_running_cluster(home: Home) -> None:
         '  kubernetes: {version: "1.33"}',
         "  ipam: {mode: cluster-pool}",
         "  ipFamilies: [IPv4]",
-        "  excludedCIDRs: []  # service range, node networks, other clusters: the dump does not tell",
+        "  excludedCIDRs: []  # service range, node networks, other clusters: the dump does not show them",
     ]
     assert home.file("nodes.yaml").splitlines()[5:] == [
         "- {name: n1, uid: uid-n1, labels: {example.com/rack: r1}, maxPods: 110}",
@@ -239,7 +239,7 @@ def test_a_gzip_that_is_damaged(home: Home, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("ipamc.workspace.dump.LARGEST_DUMP", 1 << 20)
     packed = gzip.compress(dumps.kubectl(*OBJECTS).encode())
     for data, said in {
-        packed[: len(packed) // 2]: "dump.json.gz is a gzip that was cut off: make it again",
+        packed[: len(packed) // 2]: "dump.json.gz is a truncated gzip: make it again",
         packed[:20] + b"xxxx" + packed[24:]: "dump.json.gz is a damaged gzip",
         gzip.compress(b" " * (4 << 20)): "dump.json.gz unpacks to more than 1,048,576 bytes",
     }.items():
@@ -285,14 +285,14 @@ def test_packed_stdin(home: Home) -> None:
             check=False,
         )
         assert done.returncode == code, done.stderr
-    assert "<stdin> is a zip, which is read from a file alone: give its name" in done.stderr.decode()
+    assert "<stdin> is a zip, which ipamc reads only from a file: name the file" in done.stderr.decode()
     assert home.file("ipam.lock") == LOCK
 
 
 def test_a_zip_with_a_path_that_climbs(home: Home) -> None:
     for name in ("../../etc/cron.d/nodes.yaml", "/etc/nodes.yaml", "a/../../nodes.yaml", "..\\nodes.yaml"):
         home.zip("evil.zip", {name: yaml.safe_dump(OBJECTS[0])})
-        assert "which leaves the zip's folder: it is no sysdump" in home.run(
+        assert "which leaves the zip's folder: it is not a sysdump" in home.run(
             "import", "lab", "evil.zip", code=1
         )
     assert not (home.folder / "clusters").exists()

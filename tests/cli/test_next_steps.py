@@ -586,7 +586,7 @@ def test_what_to_run_after_a_renumber(stand: Stand) -> None:
     told = stand.run("ipamc lock lab --renumber n1,n2")
     assert "2 renumbered" in told
     assert "then for each of n1, n2:" in told
-    assert "# Renumber 2 nodes of lab" in stand.run(found("(ipamc runbook lab) has all steps", told))
+    assert "# Renumber 2 nodes of lab" in stand.run(found("for all steps: (ipamc runbook lab)", told))
     stand.run(found("(ipamc lock lab --release NODE) cancels", told).replace("NODE", "n2"))
     told = stand.run("ipamc lock lab --renumber n1")
     assert "1. kubectl --context=lab drain n1 " in told

@@ -152,17 +152,17 @@ def test_the_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert suggest(capsys, "blue", "--size", "25", "--count", "2") == (
         0,
         """\
-2 places for a /25 for a new pool in 10.0.0.0/21 (nativeRoutingCIDR), 10.0.0.0/8 (has a pool); taken: what 3 clusters have
+2 places for a /25 for a new pool in 10.0.0.0/21 (nativeRoutingCIDR), 10.0.0.0/8 (has a pool); taken: the ranges of 3 clusters have
 1. 10.0.2.128/25  4 blocks of /27
-   the smallest prefix with a range of cluster blue (10.0.0.0/24) is 10.0.0.0/22
-   the smallest prefix with a range of the address space (10.0.1.0/24) is 10.0.0.0/22
-   fills a free hole
+   shares cluster blue (10.0.0.0/24) is 10.0.0.0/22
+   shares the address space (10.0.1.0/24) is 10.0.0.0/22
+   fills a gap between ranges
 2. 10.0.3.128/25  4 blocks of /27
-   the smallest prefix with a range of cluster blue (10.0.0.0/24) is 10.0.0.0/22
-   the smallest prefix with a range of the address space (10.0.1.0/24) is 10.0.0.0/22
-   fills a free hole
+   shares cluster blue (10.0.0.0/24) is 10.0.0.0/22
+   shares the address space (10.0.1.0/24) is 10.0.0.0/22
+   fills a gap between ranges
 
-# a new pool with 10.0.2.128/25; write its name and whom it selects
+# a new pool with 10.0.2.128/25; set its name and nodeSelector
 apiVersion: ipamc/v1alpha1
 kind: IPPool
 metadata: {name: new-1}
@@ -187,7 +187,7 @@ spec:
     )
     assert "outside nativeRoutingCIDR" not in out
     _, out, _ = suggest(capsys, "blue", "--pool", "rack-a", "--size", "20", "--count", "1")
-    assert "outside nativeRoutingCIDR 10.0.0.0/21: agents masquerade its pods until that is widened" in out
+    assert "outside nativeRoutingCIDR 10.0.0.0/21: agents masquerade its pods until you widen that" in out
     # What is suggested compiles, beside the other clusters of the address space.
     path = fleet / "clusters/blue/pools.yaml"
     document = yaml.safe_load(path.read_text())

@@ -96,7 +96,7 @@ def test_every_number_comes_with_how_it_was_found() -> None:
     assert (
         "\n".join(explanation(found.pools[0], TODAY))
         == """\
-a /27: +62 in the week to 2026-07-12 is 62 % of all that changed: not read as a trend
+a /27: +62 in the week to 2026-07-12 is 62 % of the growth: no trend
 a /27: fastest stretch, 1.09 a week: 18 / 1.09 = 16 weeks, until 2027-03-14
        middle stretch, 0.96 a week: 18 / 0.96 = 18 weeks, until 2027-03-28
        slowest stretch, 0.8 a week: 18 / 0.8 = 22 weeks, until 2027-04-25
@@ -162,7 +162,7 @@ def test_a_pool_begins_with_its_first_nodes() -> None:
     weekly = [lock([*nodes(5), *(nodes(week - 10, "b", 32) if week > 30 else [])]) for week in WEEKS]
     b = told(both, weekly).pools[1]
     assert (len(b.weeks), said(b)) == (10, "nothing: nothing is said")
-    assert list(explanation(b, TODAY)) == ["b /27: nothing is said: its history has 9 weeks; 12 are needed"]
+    assert list(explanation(b, TODAY)) == ["b /27: unknown: the history has 9 weeks; 12 are needed"]
 
 
 def test_several_blocks_a_node_and_both_families() -> None:

@@ -51,7 +51,7 @@ def unknown(folder: str, revision: str, more: str = "") -> EnvironmentFailure:
         way_out = f"this clone has no remote {remote!r}; git branch --all lists the branches that it has"
     else:
         way_out = "fetch it, or check its name: git branch --all lists the branches"
-    return EnvironmentFailure(f"git knows no revision {revision!r} here: {way_out}{more}")
+    return EnvironmentFailure(f"git does not know revision {revision!r} here: {way_out}{more}")
 
 
 def last_change(folder: str, *files: str) -> int | None:

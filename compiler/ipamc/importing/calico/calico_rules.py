@@ -61,6 +61,11 @@ EXPORT = (
 )
 """The same with etcd."""
 _UNKNOWN = "an unknown user"
+_BUSY = (
+    "block of missing nodes has addresses in use and stays",
+    "blocks of missing nodes have addresses in use and stay",
+)
+_EMPTY = ("empty block of missing nodes is", "empty blocks of missing nodes are")
 _AGAIN = "make the dump again after a minute"
 _PLACES = 1 + MOST_PLACES  # the first is that of the finding
 
@@ -211,7 +216,8 @@ def _owner(node: str) -> str:
 def being_released(affinities: Sequence[SeenAffinity]) -> Diagnostic:
     """IPC0864: no block is being released while a dump is made."""
     which = [f"{each.block} of {each.host}" for each in affinities]
-    text = f"{count(len(affinities), 'block is', 'blocks are')} being released, and reserved: {names(which)}"
+    one, more = "block is being released and stays", "blocks are being released and stay"
+    text = f"{count(len(affinities), one, more)} reserved: {names(which)}"
     also = [Related(each.at, words) for each, words in zip(affinities, which, strict=True)][1:_PLACES]
     way_out = f"{_AGAIN}; or remove the CIDR from reserved once the BlockAffinity is gone"
     return warning("IPC0864", affinities[0].at, text, also=also, help=way_out)
@@ -237,12 +243,12 @@ def without_node(
         way_out += ", calicoctl datastore migrate export writes the names of the Nodes"
         yield error("IPC0854", at, text, also=also, help=way_out)
     elif busy:
-        text = f"{count(busy, 'block')} of missing nodes with addresses in use, reserved: {hosts}"
+        text = f"{count(busy, *_BUSY)} reserved: {hosts}"
         way_out = "run calicoctl ipam check, then calicoctl ipam release"
         way_out += "; remove the CIDR from reserved once the block is gone"
         yield warning("IPC0854", at, text, also=also, help=way_out)
     else:
-        text = f"{count(len(gone), 'empty block')} of missing nodes, free: {hosts}"
+        text = f"{count(len(gone), *_EMPTY)} free: {hosts}"
         yield note("IPC0854", at, text, also=also)
 
 
