@@ -38,7 +38,7 @@ spec:
         pool: zone-a.worker-1
 """
 PLACE = """\
-warning[IPC0858]: 10.20.64.60/30 of IPReservation routers has addresses of 10.20.64.0/26 of node worker-2: \
+warning[IPC0858]: 10.20.64.60/30 of IPReservation routers overlaps 10.20.64.0/26 of node worker-2: \
 Cilium may give them to pods
 """
 

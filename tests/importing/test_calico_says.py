@@ -102,7 +102,7 @@ SAID: dict[str, tuple[Callable[[], list[tuple[Severity, str, str]]], Severity, s
     "IPC0846": (
         lambda: said([*SOUND, calico.pool("rack-a", "10.1.0.0/16", nodeSelector="rack == 'a'")]),
         WARNING,
-        "pool rack-a as disabled: pool pods, which Calico tries first, selects every node",
+        "ipamc writes pool rack-a as disabled: pool pods, which Calico tries first, selects every node",
     ),
     "IPC0847": (
         lambda: said(
@@ -118,7 +118,7 @@ SAID: dict[str, tuple[Callable[[], list[tuple[Severity, str, str]]], Severity, s
     "IPC0848": (
         lambda: said([*SOUND, POOL6]),
         NOTE,
-        "no node holds an IPv6: pool six (fd00::/64) is left out",
+        "no node holds an IPv6 block, so pool six (fd00::/64) is left out",
     ),
     "IPC0849": (
         lambda: [
@@ -133,7 +133,7 @@ SAID: dict[str, tuple[Callable[[], list[tuple[Severity, str, str]]], Severity, s
             if one[1] == "IPC0849"
         ],
         NOTE,
-        "10.1.0.128/25 of pool rest: 24, and not written",
+        "left out of pool rest, because smaller than a /24: 10.1.0.128/25",
     ),
     "IPC0850": (
         lambda: said([*SOUND, *calico.affine("172.16.0.0/26", "n1")]),
@@ -164,17 +164,17 @@ SAID: dict[str, tuple[Callable[[], list[tuple[Severity, str, str]]], Severity, s
     "IPC0854": (
         lambda: said([*SOUND, *calico.affine("10.0.1.0/26", "gone", [WEB])]),
         WARNING,
-        "1 block of missing nodes with addresses in use, reserved: gone; reserved",
+        "1 block of missing nodes has addresses in use and stays reserved: gone",
     ),
     "IPC0855": (
         lambda: said([*SOUND, calico.block("10.0.1.0/26", "", [WEB])]),
         WARNING,
-        "10.0.1.0/26 is of no node, and has 1 address in use: 10.0.1.3 of default/web on n1; reserved",
+        "10.0.1.0/26 belongs to no node, so ipamc reserves it; 1 address in use: 10.0.1.3 by default/web on n1",
     ),
     "IPC0856": (
         lambda: said([*SOUND, *calico.affine("10.0.1.0/26", "n2", [WEB])]),
         WARNING,
-        "node n1 uses 1 address of blocks of other nodes: 10.0.1.3 of n2 for default/web",
+        "node n1 uses 1 address from blocks of other nodes: 10.0.1.3 of n2 for default/web",
     ),
     "IPC0857": (
         lambda: said([*SOUND, *calico.affine("10.0.1.0/26", "n1", [(0, "n1", "ipipTunnelAddress")])]),
@@ -184,7 +184,7 @@ SAID: dict[str, tuple[Callable[[], list[tuple[Severity, str, str]]], Severity, s
     "IPC0858": (
         lambda: said([*SOUND, calico.reservation("vips", ["10.0.0.60/30", "10.0.9.0/30"])]),
         WARNING,
-        "10.0.0.60/30 of IPReservation vips has addresses of 10.0.0.0/26 of node n1; Cilium may give these addresses to pods",
+        "10.0.0.60/30 of IPReservation vips overlaps 10.0.0.0/26 of node n1; Cilium may give these addresses to pods",
     ),
     "IPC0859": (
         lambda: [one for one in said(labelled_in_calico()) if one[1] == "IPC0859"],
@@ -194,12 +194,12 @@ SAID: dict[str, tuple[Callable[[], list[tuple[Severity, str, str]]], Severity, s
     "IPC0860": (
         lambda: said([*SOUND, *calico.affine("10.0.1.0/26", "n1")], mode=Mode.CLUSTER_POOL),
         ERROR,
-        "1 node has several blocks of a family, but cluster-pool mode has one: n1",
+        "1 node has several blocks of a family, but cluster-pool mode allows one: n1",
     ),
     "IPC0861": (
         lambda: said(with_pod_cidrs("n1", "10.244.0.0/24"), mode=Mode.KUBERNETES),
         ERROR,
-        "1 node has other podCIDRs than Calico's blocks: n1",
+        "1 node has podCIDRs that do not match Calico's blocks: n1",
     ),
     "IPC0862": (
         lambda: said([item for item in SOUND if item is not calico.FROZEN]),
@@ -225,7 +225,7 @@ SAID: dict[str, tuple[Callable[[], list[tuple[Severity, str, str]]], Severity, s
     "IPC0866": (
         lambda: said(SOUND, distinct=[parse_block("10.0.0.0/8")]),
         ERROR,
-        "--distinct 10.0.0.0/8 shares addresses with Calico: 10.0.0.0/16",
+        "--distinct 10.0.0.0/8 overlaps ranges of Calico: 10.0.0.0/16",
     ),
     "IPC0867": (
         lambda: said([*SOUND, asking("web", ipv4pools='["gone"]')]),

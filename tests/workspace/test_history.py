@@ -231,7 +231,7 @@ def test_show(capsys: pytest.CaptureFixture[str]) -> None:
         (
             "2026-11-18",
             1,
-            "error: 2026-11-18 is before the first commit, which is of 2026-11-19 23:30:00 UTC: name a later date\n",
+            "error: 2026-11-18 is before the first commit, which is from 2026-11-19 23:30:00 UTC: name a later date\n",
         ),
         (
             "2026-11-31",
