@@ -170,7 +170,7 @@ def test_a_token_does_not_follow_a_redirect(repository: Repository, odd: tuple[t
     thief: type[Odd] = type("Thief", (Odd,), {"answers": {}, "asked": []})
     with serving(thief) as elsewhere:
         handler.code, handler.location = 307, elsewhere
-        assert "307 a redirect, which is not followed" in comment(repository, url, on_github, 1)
+        assert "307 a redirect, which ipamc does not follow" in comment(repository, url, on_github, 1)
         for code in (301, 302, 303, 308):
             handler.code = code
             comment(repository, url, on_gitlab, 1)
@@ -278,7 +278,7 @@ def test_a_server_that_drips_or_floods_is_left(
 
     monkeypatch.setattr(remote, "REQUEST_SECONDS", 0.5)
     with serving(Slow) as slow:
-        assert "no whole answer within 0.5 seconds" in comment(repository, slow, on_gitlab, 1)
+        assert "no complete answer within 0.5 seconds" in comment(repository, slow, on_gitlab, 1)
         over.set()
 
 

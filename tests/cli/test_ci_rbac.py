@@ -224,4 +224,4 @@ def test_an_apiserver_that_goes_round_in_circles_is_left(repository: Repository,
     program.write_text('#!/bin/sh\necho \'{"items": [], "metadata": {"continue": "again"}}\'\n')
     program.chmod(0o755)
     said = repository.run("ipamc", "dump", "red", code=1, KUBECTL=str(program))
-    assert "answers with the same part of the list again" in said
+    assert "returns the same page of the list again" in said

@@ -200,7 +200,7 @@ def test_what_is_there_twice_is_gone_and_what_is_in_another_vrf_stays(
         "12 prefixes to create, 0 to update, 0 gone, 0 unchanged\nmade by this export in another VRF"
     )
     assert said.endswith(
-        "and left as they are: 24 prefixes (10.0.0.0/24, 10.0.0.0/27, 10.0.0.32/27, 10.0.0.64/27, 10.0.2.0/23, 10.0.2.0/28, 10.0.2.64/27, 10.0.2.96/27, 10.0.3.128/25, 10.0.9.0/27 and 2 more)\n"
+        "left unchanged: 24 prefixes (10.0.0.0/24, 10.0.0.0/27, 10.0.0.32/27, 10.0.0.64/27, 10.0.2.0/23, 10.0.2.0/28, 10.0.2.64/27, 10.0.2.96/27, 10.0.3.128/25, 10.0.9.0/27 and 2 more)\n"
     )
 
 

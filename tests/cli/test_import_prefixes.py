@@ -128,10 +128,10 @@ cidr;name;blockSize;status;nodeSelector
 """
     said = bring(capsys, plan, "--format", "concise")
     assert said == (
-        "clusters/lab/ippools.yaml:2:1: warning[IPC0878] pool 'rack-a' may give 10.1.128.0/17, which the plan keeps free\n"
+        "clusters/lab/ippools.yaml:2:1: warning[IPC0878] pool 'rack-a' may give nodes 10.1.128.0/17, which the plan keeps free\n"
         "clusters/lab/ippools.yaml:6:10: warning[IPC0878] pool 'rack-a' has 10.0.0.0/16, which is not planned\n"
-        "clusters/lab/ippools.yaml:6:10: warning[IPC0878] pool 'rack-a' has no 10.7.0.0/16, which is planned\n"
-        "clusters/lab/ippools.yaml:6:10: warning[IPC0878] pool 'rack-a' has the blockSize 26, and 27 is planned\n"
+        "clusters/lab/ippools.yaml:6:10: warning[IPC0878] pool 'rack-a' has blockSize 26, but 27 is planned\n"
+        "clusters/lab/ippools.yaml:6:10: warning[IPC0878] pool 'rack-a' lacks the planned 10.7.0.0/16\n"
         "4 warnings\n"
         "clusters/lab/ippools-rack-c.yaml: written\n"
         "next: see what changes: ipamc plan lab; then write a nodeSelector where a pool is not for every node\n"
@@ -217,18 +217,18 @@ MISTAKES = {
     ],
     "prefix,pool,blockSize\n10.0.0.0/16,a,\n10.1.0.0/16,b,12\n10.2.0.0/16,c,many\n10.3.0.0/16,d,26\n10.4.0.0/16,d,27\nfd00::/104,e,129\n": [
         "plan.csv:2:15: error[IPC0876] 10.0.0.0/16 has no block size",
-        "plan.csv:3:15: error[IPC0876] /12 is no block size of 10.1.0.0/16, which has /16 to /32",
-        "plan.csv:4:15: error[IPC0876] 'many' is no block size of 10.2.0.0/16, which has /16 to /32",
+        "plan.csv:3:15: error[IPC0876] /12 is not a block size for 10.1.0.0/16, which allows /16 to /32",
+        "plan.csv:4:15: error[IPC0876] 'many' is not a block size for 10.2.0.0/16, which allows /16 to /32",
         "plan.csv:6:15: error[IPC0876] pool 'd' has the block sizes 26 and 27 in IPv4",
-        "plan.csv:7:14: error[IPC0876] /129 is no block size of fd00::/104, which has /104 to /128",
+        "plan.csv:7:14: error[IPC0876] /129 is not a block size for fd00::/104, which allows /104 to /128",
     ],
     "prefix,pool,blockSize,status,site,nodeSelector\n10.0.0.0/16,a,26,,DC 1,\n10.1.0.0/16,b,26,,x,\n10.2.0.0/16,b,26,,y,\n10.3.0.0/16,c,26,,,has(\n": [
         "plan.csv:2:19: error[IPC0877] 'DC 1' cannot be a label value: it is not made of letters, digits, -, _ and . with a letter or digit at both ends",
         "plan.csv:4:19: error[IPC0877] pool 'b' selects other nodes in line 3",
-        "plan.csv:5:20: error[IPC0877] 'has(' is no nodeSelector: the selector ends here: expected a label key",
+        "plan.csv:5:20: error[IPC0877] 'has(' is not a nodeSelector: the selector ends here: expected a label key",
     ],
     "prefix,pool,blockSize,status\n10.0.0.0/16,a,26,active\n10.0.0.0/16,a,26,active\n10.0.4.0/24,a,26,\n10.0.8.0/24,b,26,active\n": [
-        "plan.csv:3:1: error[IPC0874] 10.0.0.0/16 of pool 'a' is has the same addresses as 10.0.0.0/16 of pool 'a'",
+        "plan.csv:3:1: error[IPC0874] 10.0.0.0/16 of pool 'a' has the same addresses as 10.0.0.0/16 of pool 'a'",
         "plan.csv:4:1: error[IPC0874] 10.0.4.0/24 of pool 'a' is inside 10.0.0.0/16 of pool 'a'",
         "plan.csv:5:1: error[IPC0874] 10.0.8.0/24 of pool 'b' is inside 10.0.0.0/16 of pool 'a'",
     ],

@@ -279,7 +279,7 @@ def test_where_the_operator_decides_it_is_said(
     monkeypatch.chdir(Path(__file__).parents[2])
     assert main(["forecast", "multi-pool", "--what-if", "+1"]) == 0
     assert (
-        "Cilium's operator gives out blocks of default, podippool-2: this is what nodes start with"
+        "Cilium's operator gives out blocks of default, podippool-2: nodes start with these blocks"
         in capsys.readouterr().out
     )
 

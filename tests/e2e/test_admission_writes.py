@@ -206,7 +206,7 @@ def test_an_unknown_node_has_no_block(begin: Begin, servers: Any, mode: str) -> 
 def test_two_nodes_that_claim_one_address_are_an_error_of_the_audit(
     begin: Begin, servers: Any, mode: str
 ) -> None:
-    """A policy sees one object, and cannot know whether the node that had its address is gone."""
+    """A policy sees one object, and cannot know whether the node that had the address is gone."""
     if servers.api.minor < (1, 34):
         pytest.skip("blocks that follow from addresses need a MutatingAdmissionPolicy")
     play = begin(mode)

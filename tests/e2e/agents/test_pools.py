@@ -189,7 +189,7 @@ ONE = "10.3.0.7"
 
 
 def with_one(begin: Begin, operator: Operator, pinning: str) -> Lab:
-    """Run the cluster with a pool of one address only for pods; no line is of it, and the audit is quiet."""
+    """Run the cluster with a pool of one address for pods alone; no line is of it, and the audit is quiet."""
     if not can(operator.version, Capability.TINY_BLOCKS):
         pytest.skip("up to 1.16 no pod gets the address of a /32")
     one = pool("one", ipv4={"cidrs": [f"{ONE}/32"], "blockSize": 32}, podsOnly=True)
