@@ -189,7 +189,7 @@ def test_a_folder_that_holds_clusters(stand: Stand, within: str, typed: str) -> 
     stand.folder /= within
     told = stand.run(f"ipamc compile {typed.format(name=name)}", 64 if typed else 1)
     if typed:
-        cluster = found("has clusters in it: name one of them: (.*)", told)
+        cluster = found("contains clusters; name one of them: (.*)", told)
         assert "lock written" in stand.run(f"ipamc compile {cluster}")
     else:
         command = found(f"but in {name}/: (cd .*)", told)
@@ -586,7 +586,7 @@ def test_what_to_run_after_a_renumber(stand: Stand) -> None:
     told = stand.run("ipamc lock lab --renumber n1,n2")
     assert "2 renumbered" in told
     assert "then for each of n1, n2:" in told
-    assert "# Renumber 2 nodes of lab" in stand.run(found("for all steps: (ipamc runbook lab)", told))
+    assert "# Renumber 2 nodes of lab" in stand.run(found("(ipamc runbook lab) has all steps", told))
     stand.run(found("(ipamc lock lab --release NODE) cancels", told).replace("NODE", "n2"))
     told = stand.run("ipamc lock lab --renumber n1")
     assert "1. kubectl --context=lab drain n1 " in told

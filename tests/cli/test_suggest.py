@@ -152,7 +152,7 @@ def test_the_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert suggest(capsys, "blue", "--size", "25", "--count", "2") == (
         0,
         """\
-2 places for a /25 for a new pool in 10.0.0.0/21 (nativeRoutingCIDR), 10.0.0.0/8 (has a pool); taken: ranges of 3 clusters have
+2 places for a /25 for a new pool in 10.0.0.0/21 (nativeRoutingCIDR), 10.0.0.0/8 (has a pool); taken: ranges of 3 clusters
 1. 10.0.2.128/25  4 blocks of /27
    shares 10.0.0.0/22 with a range of cluster blue (10.0.0.0/24)
    shares 10.0.0.0/22 with a range of the address space (10.0.1.0/24)

@@ -158,7 +158,9 @@ def not_rendered_yet(cluster: Cluster) -> Iterator[Diagnostic]:
     if planned:
         older = f"operators before Cilium {text(since(Capability.DO_NOT_GC))}"
         because = f"because {older} delete a CiliumNode without a Node"
-        what = f"to get blocks by the first apply after joining, {because}"
+        gets = "gets its block at the first apply after it joins"
+        get = "get their blocks at the first apply after they join"
+        what = f"{gets if len(planned) == 1 else get}, {because}"
         message = several([node.name for node in planned], "planned node", what)
         joined = f"when they have joined: ipamc apply {cluster.name}"
         fix = f"{joined}; where Argo CD or Flux applies, refresh, compile and merge then"
