@@ -305,7 +305,7 @@ def test_members_that_say_nothing_about_an_address_are_not_read(
     assert run("which", "192.0.2.200") == (1, "no node has 192.0.2.200, and no pool of 4 clusters has it\n")
 
 
-NO_NODES = "fabric is an address space; it has no nodes: name a cluster"
+NO_NODES = "fabric is an address space without nodes: name a cluster"
 
 
 @pytest.mark.parametrize(

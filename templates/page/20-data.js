@@ -246,7 +246,7 @@ function changeText(changes, cluster) {
     [nodes(changes.left), "left"],
     [nodes(changes.moved), "got other blocks"],
     [changes.state.length, "changed state", "block"],
-    [changes.gone.length, "went out of the lock", "block"],
+    [changes.gone.length, "left the lock", "block"],
   ];
   const said = parts
     .filter(([number]) => number)

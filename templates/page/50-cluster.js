@@ -108,7 +108,7 @@ class ClusterView {
       for (const range of pool.ranges) for (const mark of range.marks) used.add(mark.state);
     for (const state of [...used].sort((one, other) => one - other))
       if (!this.label || state > PENDING) items.push(swatch(STATE_CLASSES[state], STATE_NAMES[state]));
-    if (this.changes) items.push(swatch("lit", "changed"), swatch("gone", "went away"));
+    if (this.changes) items.push(swatch("lit", "changed"), swatch("gone", "removed"));
     this.legend.replaceChildren(...items);
   }
 
@@ -131,7 +131,7 @@ class ClusterView {
       ["-1", "nothing"],
       ["before", "the version before"],
       ["week", "7 days before"],
-      ["0", "the first one here"],
+      ["0", "the oldest version here"],
     ];
     this.since = el(
       "select",
@@ -155,12 +155,12 @@ class ClusterView {
     this.past = el(
       "p",
       { class: "note", hidden: true },
-      `The maps below show this version; everything else is of ${this.page.day}.`,
+      `The maps below show this version; everything else is as of ${this.page.day}.`,
     );
     const note = [];
     if (cluster.leftOut) note.push(`${plural(cluster.leftOut, "version")} between these are left out`);
     if (cluster.unreadable) note.push(`${plural(cluster.unreadable, "version")} cannot be read`);
-    if (cluster.shallow) note.push("this clone is shallow: older versions are not here");
+    if (cluster.shallow) note.push("this clone is shallow and lacks older versions");
     const bar = el(
       "div",
       { class: "row" },
@@ -271,8 +271,8 @@ class ClusterView {
     const text = !begun.second
       ? ""
       : week === last
-        ? `Nothing changed in the last 7 days; the last change is of ${begun.day}: ${begun.text}.`
-        : `In the last 7 days, since the version of ${begun.day}: ${said}.`;
+        ? `Nothing changed in the last 7 days; the last change was on ${begun.day}: ${begun.text}.`
+        : `In the last 7 days (since the version of ${begun.day}): ${said}.`;
     const head = el(
       "tr",
       {},

@@ -32,7 +32,7 @@ class MapView {
     this.caption.textContent = said;
     this.canvas.setAttribute(
       "aria-label",
-      `Map of ${said} Arrow keys move from block to block, Enter shows one.`,
+      `Map of ${said} Arrow keys move from block to block, Enter opens a block.`,
     );
   }
 

@@ -19,7 +19,7 @@ function ofNode(page, view, node, chosen) {
     { lines } = cluster,
     known = node < cluster.inventory,
     space = cluster.mode === "address-space",
-    nowhere = space ? "not asked for by a cluster" : "not in the inventory";
+    nowhere = space ? "not requested by a cluster" : "not in the inventory";
   const own = [...cluster.linesOf(node)].filter((index) => view.alive[index]);
   const row = (index) =>
     el(
@@ -32,7 +32,7 @@ function ofNode(page, view, node, chosen) {
         "small",
         {},
         [
-          index < cluster.current ? `${cluster.lock}:${index + 2}` : "not in the lock of today",
+          index < cluster.current ? `${cluster.lock}:${index + 2}` : "not in today's lock",
           sinceText(view, index),
         ]
           .filter(Boolean)
@@ -56,11 +56,11 @@ function ofNode(page, view, node, chosen) {
     ),
   );
   const keeps = own.some((index) => lines.state[index] === HELD)
-    ? "It has this block since it was placed, and keeps it. These pools take it, the first one first:"
-    : "These pools take it, the first one first:";
+    ? "It keeps the block that it got when it was placed. These pools select it, in this order:"
+    : "These pools select it, in this order:";
   const without = known
-    ? "No pool takes it, or there are too many pools to tell it here:"
-    : `It is ${nowhere}. The lock keeps its line until another one may have the block:`;
+    ? "No pool selects it, or there are too many pools to list here:"
+    : `It is ${nowhere}. The lock keeps its line until another node can get the block:`;
   const labels = known
     ? cluster.labels
         .map((label) => [label.key, labelOf(cluster, label, node)])

@@ -208,8 +208,8 @@ class Page {
 
   noneText(text) {
     return parseCidr(text)
-      ? `${text} is in no pool and in no line of a lock`
-      : `no node, no label and no address like ${text}`;
+      ? `${text} is in no pool and no lock`
+      : `no node, label or address matches ${text}`;
   }
 
   matches(view, text) {

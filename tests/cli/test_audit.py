@@ -183,7 +183,7 @@ def test_what_is_not_there(repository: Path, capfd: pytest.CaptureFixture[str]) 
     code, said = run(capfd, "no.json")
     assert (code, "no.json" in said) == (1, True)
     code, said = run(capfd, dump(), "--applied", "nothing")
-    assert (code, "git knows no revision 'nothing'" in said) == (1, True)
+    assert (code, "git does not know revision 'nothing'" in said) == (1, True)
     (repository / "clusters/fleet/ipam.lock").unlink()
     code, said = run(capfd, dump())
     assert code == 1

@@ -71,7 +71,7 @@ FAULTS: dict[str, tuple[list[dumps.Object], list[str]]] = {
     ),
     "services over the pods": (
         [*fleet("10.244.0.0/24"), {**SERVICES, "spec": {"cidrs": ["10.244.128.0/20"]}}],
-        ["warning IPC0819 10.244.0.0/16, a range of pool default, has addresses of services"],
+        ["warning IPC0819 range 10.244.0.0/16 of pool default contains addresses of services"],
     ),
     "services over the nodes": (
         [*fleet("10.244.0.0/24", ip="10.96.0"), SERVICES],

@@ -1379,4 +1379,4 @@ def test_changes_that_are_not_committed_are_left_alone(repository: Repository) -
     repository.write("clusters/red/more.yaml", "mine")
     assert "uncommitted" in repository.run("ipamc", "ci", "merge", "feature", code=1)
     assert (repository.folder / "clusters/red/more.yaml").read_text() == "mine"
-    assert "git knows no revision 'nowhere'" in repository.run("ipamc", "ci", "merge", "nowhere", code=1)
+    assert "git does not know revision 'nowhere'" in repository.run("ipamc", "ci", "merge", "nowhere", code=1)

@@ -176,7 +176,7 @@ def test_after_a_trunk_that_was_pushed_by_force_the_ref_follows(repository: Repo
 def test_a_receipt_that_is_none_is_an_error(repository: Repository, text: str) -> None:
     (repository.folder / "receipts").mkdir()
     (repository.folder / "receipts/a.json").write_bytes(text.encode("latin-1"))
-    assert "is no receipt of ipamc apply" in applied(repository, code=1)
+    assert "is not a receipt of ipamc apply" in applied(repository, code=1)
     assert not refs(repository)
 
 

@@ -145,7 +145,7 @@ def test_an_odd_answer_is_one_line(repository: Repository, odd: tuple[type[Odd],
     handler.answers |= {"graphql": b'{"data":{"viewer":{"login":"b"}}}', "comments": answer}
     said = comment(repository, url, on_github, 1)
     assert said.startswith("error: GET http://127.0.0.1:")
-    assert ": not the answer of this API: " in said
+    assert ": not an answer of this API: " in said
     assert said.count("\n") == 1
 
 
@@ -170,7 +170,7 @@ def test_a_token_does_not_follow_a_redirect(repository: Repository, odd: tuple[t
     thief: type[Odd] = type("Thief", (Odd,), {"answers": {}, "asked": []})
     with serving(thief) as elsewhere:
         handler.code, handler.location = 307, elsewhere
-        assert "307 a redirect, which is not followed" in comment(repository, url, on_github, 1)
+        assert "307 a redirect, which ipamc does not follow" in comment(repository, url, on_github, 1)
         for code in (301, 302, 303, 308):
             handler.code = code
             comment(repository, url, on_gitlab, 1)
@@ -278,7 +278,7 @@ def test_a_server_that_drips_or_floods_is_left(
 
     monkeypatch.setattr(remote, "REQUEST_SECONDS", 0.5)
     with serving(Slow) as slow:
-        assert "no whole answer within 0.5 seconds" in comment(repository, slow, on_gitlab, 1)
+        assert "no complete answer within 0.5 seconds" in comment(repository, slow, on_gitlab, 1)
         over.set()
 
 
@@ -519,7 +519,9 @@ def test_a_kustomization_that_was_not_compiled_is_not_even_built(
     builder = cluster.state / "builder"
     builder.write_text(f"#!/bin/sh\ntouch {cluster.state}/ran\n")
     builder.chmod(0o755)
-    assert "cilium/kustomization.yaml is not as it is compiled" in refused(cluster, KUSTOMIZE=str(builder))
+    assert "cilium/kustomization.yaml does not match a compile of the lock" in refused(
+        cluster, KUSTOMIZE=str(builder)
+    )
     assert not (cluster.state / "ran").exists()
 
 
@@ -542,4 +544,4 @@ def test_a_node_that_was_never_compiled_is_not_passed_over(cluster: Cluster) -> 
     cluster.repository.write("clusters/red/more.yaml", inventory("n4"))
     said = refused(cluster)
     assert "n4" in said
-    assert "a compile refuses it" in said
+    assert "compile refuses it" in said

@@ -201,7 +201,10 @@ def test_what_a_role_of_before_may_not_read_is_said(repository: Repository, tmp_
         f"mutatingadmissionpolicies.{group}": "error: the server doesn't have a resource type",
     }
     said = dump(repository, tmp_path, answers)
-    assert "validatingadmissionpolicies may not be read: apply the roles of 'ipamc ci rbac red' again" in said
+    assert (
+        "no permission to read validatingadmissionpolicies: apply the roles of 'ipamc ci rbac red' again"
+        in said
+    )
     assert "mutating" not in said
 
 
@@ -211,7 +214,7 @@ def test_a_refresh_reads_which_nodes_run_cilium(repository: Repository, tmp_path
     agents = {"kind": "DaemonSet", "metadata": {"name": "cilium"}}
     answers = {"daemonsets.apps": agents if may else "Error from server (Forbidden): no"}
     said = dump(repository, tmp_path, answers, "--for", "refresh")
-    assert ("daemonsets may not be read: apply the roles of 'ipamc ci rbac red' again" in said) is not may
+    assert ("daemonsets: apply the roles of 'ipamc ci rbac red' again" in said) is not may
     assert json.loads((repository.folder / "dump.json").read_text())["items"] == ([agents] if may else [])
     assert "daemonsets" not in dump(repository, tmp_path, {}, "--for", "refresh")
 
@@ -221,4 +224,4 @@ def test_an_apiserver_that_goes_round_in_circles_is_left(repository: Repository,
     program.write_text('#!/bin/sh\necho \'{"items": [], "metadata": {"continue": "again"}}\'\n')
     program.chmod(0o755)
     said = repository.run("ipamc", "dump", "red", code=1, KUBECTL=str(program))
-    assert "answers with the same part of the list again" in said
+    assert "returns the same page of the list again" in said

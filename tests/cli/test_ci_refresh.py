@@ -387,7 +387,7 @@ def test_without_a_token_a_line_says_so(site: Site) -> None:
 
 @pytest.mark.parametrize("site", ["gitlab"], indirect=True)
 @pytest.mark.parametrize(
-    ("status", "said"), [("", "no pipeline was started for it"), ("failed", "its pipeline is failed")]
+    ("status", "said"), [("", "no pipeline has started for it"), ("failed", "its pipeline is failed")]
 )
 def test_nothing_merges_before_its_checks(site: Site, status: str, said: str) -> None:
     """Asked to merge when the pipeline succeeds, GitLab merges at once where it knows of none."""
@@ -400,7 +400,7 @@ def test_nothing_merges_before_its_checks(site: Site, status: str, said: str) ->
 @pytest.mark.parametrize("site", ["github"], indirect=True)
 def test_the_token_of_the_job_opens_a_request_that_does_not_merge_by_itself(site: Site) -> None:
     said = site.refresh("n1", "n2", IPAMC_TOKEN="", GITHUB_TOKEN="t0ken")  # noqa: S106 - of nobody
-    assert "what the token of the job opens and merges starts no workflow: set the secret IPAMC_TOKEN" in said
+    assert "requests of the job's own token start no workflow: set the secret IPAMC_TOKEN" in said
     assert site.request["auto_merge"] is None
     assert site.request["labels"] == ["ipamc/only-adds"]
 

@@ -109,7 +109,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["compile", "--format", "xml"], "xml"),
         (
             ["compile", "blu"],
-            "there is no cluster 'blu': no such folder, and none in clusters/; did you mean 'blue'?",
+            "there is no cluster 'blu': no such folder here or in clusters/; did you mean 'blue'?",
         ),
         (["show", "nowhere/at/all"], "there are: blue, red"),
         (["compile", "clusters/blue/cluster.yaml"], "name the folder of its cluster, clusters/blue"),

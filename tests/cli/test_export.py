@@ -176,7 +176,7 @@ def test_what_others_made_in_netbox_stays(capsys: pytest.CaptureFixture[str]) ->
     text, said = later(capsys, netbox)
     assert said == (
         "10 prefixes to create, 0 to update, 0 gone, 1 unchanged\n"
-        "not made by this export, with another status, and left as they are: 1 prefix (10.0.0.0/24)\n"
+        "not made by this export, with another status, left unchanged: 1 prefix (10.0.0.0/24)\n"
     )
     before = netbox.seen()
     netbox.bulk_import(text)
@@ -200,7 +200,7 @@ def test_what_is_there_twice_is_gone_and_what_is_in_another_vrf_stays(
         "12 prefixes to create, 0 to update, 0 gone, 0 unchanged\nmade by this export in another VRF"
     )
     assert said.endswith(
-        "and left as they are: 24 prefixes (10.0.0.0/24, 10.0.0.0/27, 10.0.0.32/27, 10.0.0.64/27, 10.0.2.0/23, 10.0.2.0/28, 10.0.2.64/27, 10.0.2.96/27, 10.0.3.128/25, 10.0.9.0/27 and 2 more)\n"
+        "left unchanged: 24 prefixes (10.0.0.0/24, 10.0.0.0/27, 10.0.0.32/27, 10.0.0.64/27, 10.0.2.0/23, 10.0.2.0/28, 10.0.2.64/27, 10.0.2.96/27, 10.0.3.128/25, 10.0.9.0/27 and 2 more)\n"
     )
 
 

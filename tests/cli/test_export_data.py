@@ -128,7 +128,7 @@ def test_a_patch_of_cluster_api_has_one_range_of_a_family(capsys: pytest.Capture
     assert patch == {"spec": {"clusterNetwork": {"pods": {"cidrBlocks": ["10.0.0.0/22"]}}}}
     write("a", "c")
     assert main(["export", "capi", "lab"]) == 1
-    assert "lab has 2 IPv4 ranges, and clusterNetwork.pods takes one" in capsys.readouterr().err
+    assert "lab has 2 IPv4 ranges, but clusterNetwork.pods takes one" in capsys.readouterr().err
 
 
 def test_nothing_is_written_where_a_cluster_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -108,7 +108,7 @@ def test_a_running_cluster(home: Home) -> None:
         '  kubernetes: {version: "1.33"}',
         "  ipam: {mode: cluster-pool}",
         "  ipFamilies: [IPv4]",
-        "  excludedCIDRs: []  # service range, node networks, other clusters: the dump does not tell",
+        "  excludedCIDRs: []  # service range, node networks, other clusters: the dump does not show them",
     ]
     assert home.file("nodes.yaml").splitlines()[5:] == [
         "- {name: n1, uid: uid-n1, labels: {example.com/rack: r1}, maxPods: 110}",
@@ -239,7 +239,7 @@ def test_a_gzip_that_is_damaged(home: Home, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("ipamc.workspace.dump.LARGEST_DUMP", 1 << 20)
     packed = gzip.compress(dumps.kubectl(*OBJECTS).encode())
     for data, said in {
-        packed[: len(packed) // 2]: "dump.json.gz is a gzip that was cut off: make it again",
+        packed[: len(packed) // 2]: "dump.json.gz is a truncated gzip: make it again",
         packed[:20] + b"xxxx" + packed[24:]: "dump.json.gz is a damaged gzip",
         gzip.compress(b" " * (4 << 20)): "dump.json.gz unpacks to more than 1,048,576 bytes",
     }.items():
@@ -285,16 +285,14 @@ def test_packed_stdin(home: Home) -> None:
             check=False,
         )
         assert done.returncode == code, done.stderr
-    assert "<stdin> is a zip, which is read from a file alone: give its name" in done.stderr.decode()
+    assert "<stdin> is a zip, which ipamc reads only from a file: name the file" in done.stderr.decode()
     assert home.file("ipam.lock") == LOCK
 
 
 def test_a_zip_with_a_path_that_climbs(home: Home) -> None:
     for name in ("../../etc/cron.d/nodes.yaml", "/etc/nodes.yaml", "a/../../nodes.yaml", "..\\nodes.yaml"):
         home.zip("evil.zip", {name: yaml.safe_dump(OBJECTS[0])})
-        assert "which leaves the zip's folder: it is no sysdump" in home.run(
-            "import", "lab", "evil.zip", code=1
-        )
+        assert "outside its own folder: it is not a sysdump" in home.run("import", "lab", "evil.zip", code=1)
     assert not (home.folder / "clusters").exists()
 
 
@@ -411,7 +409,7 @@ def test_a_node_by_hand_that_is_not_planned_leaves_with_a_word(home: Home) -> No
     path.write_text(path.read_text() + "- {name: n0}\n- {name: n00, uid: of-n00}\n")
     said = home.run("import", "lab", "--refresh", "dump.json")
     assert "IPC0828" in said
-    assert "1 node of nodes.yaml without a uid, and not in the dump, leaves the inventory: n0" in said
+    assert "1 node leaves the inventory (no uid in nodes.yaml, and not in the dump): n0" in said
     assert "n0" not in home.file("nodes.yaml").split("nodes:")[1]
 
 
@@ -514,7 +512,7 @@ def test_an_audit_takes_no_address_of_eni_mode_for_a_block(home: Home, mode: str
     home.dump("dump.json", dumps.node("n1", ip="172.31.0.9"), seen, config)
     assert "IPC0811" in home.run("import", "lab", "dump.json", code=1)
     said = home.run("import", "lab", "dump.json", "--mode", mode, "--cilium-version", "1.20")
-    assert "10.0.0.0/16 is a proposal" in said
+    assert "ipamc proposes 10.0.0.0/16" in said
     assert "then run: ipamc compile lab" in said
     assert not (home.folder / "clusters" / "lab" / "ipam.lock").exists()
     home.run("compile", "lab")

@@ -38,7 +38,7 @@ spec:
         pool: zone-a.worker-1
 """
 PLACE = """\
-warning[IPC0858]: 10.20.64.60/30 of IPReservation routers has addresses of 10.20.64.0/26 of node worker-2: \
+warning[IPC0858]: 10.20.64.60/30 of IPReservation routers overlaps 10.20.64.0/26 of node worker-2: \
 Cilium may give them to pods
 """
 
@@ -120,7 +120,7 @@ def test_a_pool_on_request_from_the_import_to_the_runbook(home: Home) -> None:
     (home.folder / "dump.yaml").write_text(f"apiVersion: v1\nkind: List\nitems:\n{EGRESS}")
     said = home.run("import", "lab", "dump.yaml", "--cilium-version", "1.18", "--managed-by", "helm")
     assert "pod apps/egress-gw needs ipam.cilium.io/ip-pool: egress" in said
-    assert "pool egress selects no node, and is written as podsOnly" in said
+    assert "pool egress selects no node, so ipamc writes it as podsOnly" in said
     assert "IPC0214" not in said
     assert "egress" not in home.file("ipam.lock")
     assert home.file("ippools.yaml").count("podsOnly: true") == 1

@@ -24,7 +24,7 @@ metadata: {name: all}
 spec: {ipv4: {cidrs: [10.0.0.0/16], blockSize: 26}}
 """
 HEAD = """\
-# Planned nodes. 'ipamc import --machines' adds to them, and changes no other line
+# Planned nodes. 'ipamc import --machines' adds nodes and changes no other line
 # yaml-language-server: $schema=../.schemas/nodeinventory.schema.json
 apiVersion: ipamc/v1alpha1
 kind: NodeInventory

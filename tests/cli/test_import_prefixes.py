@@ -101,7 +101,7 @@ def test_a_new_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     assert Path("clusters/lab/ippools.yaml").read_text() == POOLS
     assert "ipFamilies: [IPv4, IPv6]" in Path("clusters/lab/cluster.yaml").read_text()
     assert said.startswith(
-        "note[IPC0880]: left out: 2 rows without a pool, in no planned range, or deprecated; the first is here"
+        "note[IPC0880]: left out: 2 rows outside planned ranges, without a pool or deprecated; the first is here"
     )
     assert "clusters/lab/ippools.yaml: written\n" in said
     assert main(["compile", "lab"]) == 0
@@ -128,10 +128,10 @@ cidr;name;blockSize;status;nodeSelector
 """
     said = bring(capsys, plan, "--format", "concise")
     assert said == (
-        "clusters/lab/ippools.yaml:2:1: warning[IPC0878] pool 'rack-a' may give 10.1.128.0/17 to nodes, which the plan keeps free\n"
+        "clusters/lab/ippools.yaml:2:1: warning[IPC0878] pool 'rack-a' may give nodes 10.1.128.0/17, which the plan keeps free\n"
         "clusters/lab/ippools.yaml:6:10: warning[IPC0878] pool 'rack-a' has 10.0.0.0/16, which is not planned\n"
-        "clusters/lab/ippools.yaml:6:10: warning[IPC0878] pool 'rack-a' has no 10.7.0.0/16, which is planned\n"
-        "clusters/lab/ippools.yaml:6:10: warning[IPC0878] pool 'rack-a' has the blockSize 26, and 27 is planned\n"
+        "clusters/lab/ippools.yaml:6:10: warning[IPC0878] pool 'rack-a' has blockSize 26, but 27 is planned\n"
+        "clusters/lab/ippools.yaml:6:10: warning[IPC0878] pool 'rack-a' lacks the planned 10.7.0.0/16\n"
         "4 warnings\n"
         "clusters/lab/ippools-rack-c.yaml: written\n"
         "next: see what changes: ipamc plan lab; then add a nodeSelector to pools that are not for every node\n"
@@ -214,23 +214,23 @@ MISTAKES = {
         "plan.csv:1: error[IPC0871] no column prefix, cidr or network is in the row of headers"
     ],
     "prefix,name,blockSize\n10.0.0.0/16,Rack 7,26\n10.1.0.0/16,=cmd|x!A1,26\n10.2.0.0/16,,26\n10.3.0.0/16,a,26\n": [
-        "plan.csv:2:13: error[IPC0875] 'Rack 7' cannot be the name of a pool: it is not made of lower-case letters, digits, - and . with a letter or digit at both ends of each part",
-        "plan.csv:3:13: error[IPC0875] '=cmd|x!A1' cannot be the name of a pool: it is not made of lower-case letters, digits, - and . with a letter or digit at both ends of each part",
+        "plan.csv:2:13: error[IPC0875] 'Rack 7' cannot be a pool name: it is not made of lower-case letters, digits, - and . with a letter or digit at both ends of each part",
+        "plan.csv:3:13: error[IPC0875] '=cmd|x!A1' cannot be a pool name: it is not made of lower-case letters, digits, - and . with a letter or digit at both ends of each part",
     ],
     "prefix,pool,blockSize\n10.0.0.0/16,a,\n10.1.0.0/16,b,12\n10.2.0.0/16,c,many\n10.3.0.0/16,d,26\n10.4.0.0/16,d,27\nfd00::/104,e,129\n": [
         "plan.csv:2:15: error[IPC0876] 10.0.0.0/16 has no block size",
-        "plan.csv:3:15: error[IPC0876] /12 is no block size of 10.1.0.0/16, which has /16 to /32",
-        "plan.csv:4:15: error[IPC0876] 'many' is no block size of 10.2.0.0/16, which has /16 to /32",
+        "plan.csv:3:15: error[IPC0876] /12 is not a block size for 10.1.0.0/16, which allows /16 to /32",
+        "plan.csv:4:15: error[IPC0876] 'many' is not a block size for 10.2.0.0/16, which allows /16 to /32",
         "plan.csv:6:15: error[IPC0876] pool 'd' has the block sizes 26 and 27 in IPv4",
-        "plan.csv:7:14: error[IPC0876] /129 is no block size of fd00::/104, which has /104 to /128",
+        "plan.csv:7:14: error[IPC0876] /129 is not a block size for fd00::/104, which allows /104 to /128",
     ],
     "prefix,pool,blockSize,status,site,nodeSelector\n10.0.0.0/16,a,26,,DC 1,\n10.1.0.0/16,b,26,,x,\n10.2.0.0/16,b,26,,y,\n10.3.0.0/16,c,26,,,has(\n": [
-        "plan.csv:2:19: error[IPC0877] 'DC 1' cannot be the value of a node's label: it is not made of letters, digits, -, _ and . with a letter or digit at both ends",
-        "plan.csv:4:19: error[IPC0877] pool 'b' is for other nodes in line 3",
-        "plan.csv:5:20: error[IPC0877] 'has(' is no nodeSelector: the selector ends here: expected a label key",
+        "plan.csv:2:19: error[IPC0877] 'DC 1' cannot be a label value: it is not made of letters, digits, -, _ and . with a letter or digit at both ends",
+        "plan.csv:4:19: error[IPC0877] pool 'b' selects other nodes in line 3",
+        "plan.csv:5:20: error[IPC0877] 'has(' is not a nodeSelector: the selector ends here: expected a label key",
     ],
     "prefix,pool,blockSize,status\n10.0.0.0/16,a,26,active\n10.0.0.0/16,a,26,active\n10.0.4.0/24,a,26,\n10.0.8.0/24,b,26,active\n": [
-        "plan.csv:3:1: error[IPC0874] 10.0.0.0/16 of pool 'a' is the same addresses as 10.0.0.0/16 of pool 'a'",
+        "plan.csv:3:1: error[IPC0874] 10.0.0.0/16 of pool 'a' has the same addresses as 10.0.0.0/16 of pool 'a'",
         "plan.csv:4:1: error[IPC0874] 10.0.4.0/24 of pool 'a' is inside 10.0.0.0/16 of pool 'a'",
         "plan.csv:5:1: error[IPC0874] 10.0.8.0/24 of pool 'b' is inside 10.0.0.0/16 of pool 'a'",
     ],
@@ -248,7 +248,7 @@ MISTAKES = {
         "plan.csv:2:1: error[IPC0870] the row is no CSV: field larger than field limit (131072)"
     ],
     'prefix,pool,blockSize\n"10.0.0.0/16\n","a\nb",26\n': [
-        "plan.csv:2:1: error[IPC0875] 'a\\nb' cannot be the name of a pool: it is not made of lower-case letters, digits, - and . with a letter or digit at both ends of each part"
+        "plan.csv:2:1: error[IPC0875] 'a\\nb' cannot be a pool name: it is not made of lower-case letters, digits, - and . with a letter or digit at both ends of each part"
     ],
 }
 

@@ -189,7 +189,7 @@ def test_a_folder_that_holds_clusters(stand: Stand, within: str, typed: str) -> 
     stand.folder /= within
     told = stand.run(f"ipamc compile {typed.format(name=name)}", 64 if typed else 1)
     if typed:
-        cluster = found("has clusters in it: name one of them: (.*)", told)
+        cluster = found("contains clusters; name one of them: (.*)", told)
         assert "lock written" in stand.run(f"ipamc compile {cluster}")
     else:
         command = found(f"but in {name}/: (cd .*)", told)

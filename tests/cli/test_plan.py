@@ -730,7 +730,7 @@ def test_a_quarantine_that_the_same_change_shortens(
     commit("shorter")
     edit(repository, "{name: n1}", "{name: n1}, {name: n3}")
     assert main(["plan", "--base", "HEAD"]) == 0
-    assert "out of quarantine, and given out again" in capsys.readouterr().out
+    assert "out of quarantine and given out again" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("verb", ["--release", "--rename"])
@@ -863,7 +863,7 @@ def test_no_repository(
     assert main(["plan", "--base", "main"]) == 1
     assert capsys.readouterr() == (
         "",
-        "error: this is no git repository, and --base needs one: omit it to compare with the disk\n",
+        "error: this is not a git repository, and --base needs one: omit --base to compare with the disk\n",
     )
 
 
@@ -887,7 +887,7 @@ def test_an_unknown_revision(name: str, way_out: str, capsys: pytest.CaptureFixt
     assert main(["plan", f"--base={name}"]) == 1
     assert capsys.readouterr() == (
         "",
-        f"error: git knows no revision {name!r} here: {way_out}\n",
+        f"error: git does not know revision {name!r} here: {way_out}\n",
     )
 
 

@@ -118,7 +118,7 @@ def test_what_is_given_back_is_no_renumber(lab: Path, capsys: pytest.CaptureFixt
     assert main(["plan", "--base", "HEAD", "--fail-on", "renumber,release,leave"]) == 0
     plan = capsys.readouterr().out
     assert "0 renumbered · +0 · −0 · 2 unchanged" in plan  # noqa: RUF001 - a minus is as wide as a plus
-    assert "given back, quarantined" in plan
+    assert "given back, in quarantine" in plan
 
 
 def test_json_has_every_node(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -214,7 +214,7 @@ def test_where_the_operator_decides_nothing_is_written(lab: Path, capsys: pytest
     )
     before = texts(folder)
     assert main(["resize", "pools", "dump.json"]) == 0
-    assert capsys.readouterr().out == "2 rows more, where nothing changes: --all\n"
+    assert capsys.readouterr().out == "2 rows more without a change: --all\n"
     assert main(["resize", "pools", "dump.json", "--all"]) == 0
     out = capsys.readouterr().out
     assert "|      2 |    1 |     28 |  3.6 % | reported: Cilium's operator gives out its blocks" in out

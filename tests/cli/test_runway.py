@@ -164,13 +164,13 @@ lab: the growth of the last 19 weeks, from 2026-05-11 to 2026-09-21
 | rack-a /27 | 27 nodes | 2             | 13 weeks    |
 | rack-b /27 |  4 nodes | 0             | not filling |
 +------------+----------+---------------+-------------+
-rack-a /27: +62 in the week to 2026-07-20 is 63 % of all that changed: not read as a trend
+rack-a /27: +62 in the week to 2026-07-20 is 63 % of the growth: no trend
 rack-a /27: fastest stretch, 2 a week: 27 / 2 = 13 weeks, until 2026-12-21
             middle stretch, 2 a week: 27 / 2 = 13 weeks, until 2026-12-21
             slowest stretch, 2 a week: 27 / 2 = 13 weeks, until 2026-12-21
-            of 105 stretches of 5 to 18 weeks; 18 of 18 weeks changed something
-rack-b /27: it has not changed in 19 weeks
-history: 20 commits in the line of first parents changed the lock, {first[:12]} to {last[:12]} (2026-09-21); 20 read, at most one a week
+            of 105 stretches of 5 to 18 weeks; 18 of 18 weeks had changes
+rack-b /27: no change in 19 weeks
+history: 20 commits among the first parents changed the lock, {first[:12]} to {last[:12]} (2026-09-21); 20 read, at most one a week
 """,
         "",
     )
@@ -220,8 +220,8 @@ def test_a_shallow_clone_says_where_its_history_begins(
     monkeypatch.chdir(tmp_path / "shallow")
     assert main(["forecast"]) == 0
     out = capsys.readouterr().out
-    assert "rack-a /27: nothing is said: its history has 4 weeks; 12 are needed" in out
-    assert "this clone is shallow, and its history begins at its edge: git fetch --unshallow" in out
+    assert "rack-a /27: unknown: the history has 4 weeks, but a forecast needs 12" in out
+    assert "this clone is shallow and lacks older history: git fetch --unshallow" in out
 
 
 @pytest.mark.parametrize("second", [0, 4102444800, 999_999_999_999])
@@ -244,7 +244,7 @@ def test_without_a_history(
     for _ in range(2):
         assert main(["forecast", "lab"]) == 0
         assert (
-            "git has no week of history of its lock: nothing is said about its growth"
+            "git has less than a week of history of its lock: no forecast of growth"
             in capsys.readouterr().out
         )
         git("init", "--quiet")

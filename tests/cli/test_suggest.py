@@ -152,17 +152,17 @@ def test_the_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert suggest(capsys, "blue", "--size", "25", "--count", "2") == (
         0,
         """\
-2 places for a /25 for a new pool in 10.0.0.0/21 (nativeRoutingCIDR), 10.0.0.0/8 (has a pool); taken: what 3 clusters have
+2 places for a /25 for a new pool in 10.0.0.0/21 (nativeRoutingCIDR), 10.0.0.0/8 (has a pool); taken: ranges of 3 clusters
 1. 10.0.2.128/25  4 blocks of /27
-   the smallest prefix with a range of cluster blue (10.0.0.0/24) is 10.0.0.0/22
-   the smallest prefix with a range of the address space (10.0.1.0/24) is 10.0.0.0/22
-   fills a free hole
+   shares 10.0.0.0/22 with a range of cluster blue (10.0.0.0/24)
+   shares 10.0.0.0/22 with a range of the address space (10.0.1.0/24)
+   fills a gap between ranges
 2. 10.0.3.128/25  4 blocks of /27
-   the smallest prefix with a range of cluster blue (10.0.0.0/24) is 10.0.0.0/22
-   the smallest prefix with a range of the address space (10.0.1.0/24) is 10.0.0.0/22
-   fills a free hole
+   shares 10.0.0.0/22 with a range of cluster blue (10.0.0.0/24)
+   shares 10.0.0.0/22 with a range of the address space (10.0.1.0/24)
+   fills a gap between ranges
 
-# a new pool with 10.0.2.128/25; write its name and whom it selects
+# a new pool with 10.0.2.128/25; set its name and nodeSelector
 apiVersion: ipamc/v1alpha1
 kind: IPPool
 metadata: {name: new-1}
@@ -187,7 +187,7 @@ spec:
     )
     assert "outside nativeRoutingCIDR" not in out
     _, out, _ = suggest(capsys, "blue", "--pool", "rack-a", "--size", "20", "--count", "1")
-    assert "outside nativeRoutingCIDR 10.0.0.0/21: agents masquerade its pods until that is widened" in out
+    assert "outside nativeRoutingCIDR 10.0.0.0/21: agents masquerade its pods until you widen that" in out
     # What is suggested compiles, beside the other clusters of the address space.
     path = fleet / "clusters/blue/pools.yaml"
     document = yaml.safe_load(path.read_text())
@@ -241,11 +241,11 @@ def test_a_cluster_that_cannot_be_read_hides_what_it_has(
     ("arguments", "code", "said"),
     [
         ("blue --size 21 --from 10.0.0.0/21", 1, "no /21 is free in 10.0.0.0/21 (--from): the largest free block is 10.0.7.0/24"),
-        ("blue --size 48 --family IPv6", 1, "where IPv6 addresses of yours are is not known"),
-        ("--size 24", 64, "there are several clusters: name one, or give --address-space"),
-        ("blue --size 24 --address-space x", 64, "CLUSTER names its own address space"),
-        ("--address-space typo --size 24", 64, "no cluster belongs to address space 'typo'"),
-        ("--address-space fabric-1 --pool rack-a --size 24", 64, "--pool needs CLUSTER"),
+        ("blue --size 48 --family IPv6", 1, "no IPv6 network to search"),
+        ("--size 24", 64, "there are several clusters: name one, or --address-space"),
+        ("blue --size 24 --address-space x", 64, "CLUSTER has an address space of its own"),
+        ("--address-space typo --size 24", 64, "no cluster names the address space 'typo'"),
+        ("--address-space fabric-1 --pool rack-a --size 24", 64, "--pool is a pool of CLUSTER"),
         ("blue --pool rak-a --size 24", 64, "cluster blue has no pool 'rak-a'; did you mean 'rack-a'?"),
         ("blue --pool rack-a --size 28", 64, "a /28 is too small for a block of pool rack-a, which is a /27"),
         ("blue --size 24 --from 10.0.0.1/8", 64, "host bits set; write 10.0.0.0/8"),
@@ -259,4 +259,4 @@ def test_a_cluster_that_cannot_be_read_hides_what_it_has(
 def test_what_is_refused(capsys: pytest.CaptureFixture[str], arguments: str, code: int, said: str) -> None:
     found, out, err = suggest(capsys, *arguments.split())
     assert found == code
-    assert said.replace("0 clusters", "1 cluster has") in out + err
+    assert said.replace("0 clusters", "1 cluster") in out + err

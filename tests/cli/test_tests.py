@@ -112,7 +112,7 @@ def test_each_test_is_shown_and_nothing_is_written(capsys: pytest.CaptureFixture
 blue: 2 tests, 2 passed
   passed   rack 7 only out of its own (1 node)
   passed   room for a node (1 pool)
-red: no tests: write some in a document of kind Tests beside the Cluster (ipamc schema Tests)
+red: no tests: write a document of kind Tests beside the Cluster (ipamc schema Tests)
 """
     assert run(capsys, "test") == (0, passed, "")
     write("clusters/blue/tests.yaml", BAD)
@@ -124,7 +124,7 @@ red: no tests: write some in a document of kind Tests beside the Cluster (ipamc 
             "  passed   room for a node (1 pool)",
             "  failed   room for 90 nodes (1 pool)",
             "  warned   room for 91 nodes (1 pool)",
-            "  skipped  rack 9 (about no node here)",
+            "  skipped  rack 9 (applies to no node here)",
         ],
     )
     assert said.startswith(

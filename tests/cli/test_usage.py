@@ -68,11 +68,11 @@ SAID = {
     "resize lab": "ipamc resize needs FILE: ipamc resize CLUSTER FILE...",
     "resize": "ipamc resize needs CLUSTER: ipamc resize CLUSTER FILE...",
     "completion": "ipamc completion needs SHELL (bash, zsh or fish): ipamc completion SHELL",
-    "completion tcsh": "'tcsh' is not a value of SHELL: use bash, zsh or fish",
-    "schema a b": "unexpected argument 'b': ipamc schema [KIND]",
-    "apply lab --wait 99999": "99999 is not a value of --wait: use 0 to 86400",
-    "why 10.0.0.0/24": "'10.0.0.0/24' is an address, not a node: for its node, run ipamc which 10.0.0.0/24",
-    "show n1": "there is no cluster 'n1': no such folder, and none in clusters/; there are: lab\n"
+    "completion tcsh": "'tcsh' is no value of SHELL: bash, zsh or fish",
+    "schema a b": "'b' is too much: ipamc schema [KIND]",
+    "apply lab --wait 99999": "99999 is no value of --wait, which is from 0 to 86400",
+    "why 10.0.0.0/24": "'10.0.0.0/24' is an address and no node: ipamc which 10.0.0.0/24",
+    "show n1": "there is no cluster 'n1': no such folder here or in clusters/; there are: lab\n"
     "  = help: it is a node of lab: ipamc show lab --node n1, ipamc why n1, ipamc which n1",
     "show a": "it is a pool of lab: ipamc show lab --pool a",
     "show 10.0.0.7": "it is an address: ipamc which 10.0.0.7",

@@ -125,7 +125,7 @@ def test_what_is_full_and_what_would_help(capsys: pytest.CaptureFixture[str]) ->
     assert (
         capsys.readouterr().out
         == """\
-lab, what if +7 rack=b, -rack a: a compile refuses it
+lab, what if +7 rack=b, -rack a: compile refuses it
 +------------+--------+------+------+------+------+-----------------+
 | POOL       | BLOCKS | HELD | THEN | FREE | THEN | LATER           |
 +------------+--------+------+------+------+------+-----------------+
@@ -142,7 +142,7 @@ lab, what if +7 rack=b, -rack a: a compile refuses it
   - helps some: pool rack-a has room for 3 nodes: add rack-a to the overflow of pool rack-b
   - give all newcomers of pool rack-b smaller blocks (blockSize: 29): 12 are free of /29, 8 addresses each, and 7 needed
   - add a range of /25 to pool rack-b: ipamc suggest pool lab --pool rack-b --size 25
-so many nodes leave only with consent (IPC0418, IPC0419): ipamc lock lab --leave NODE, or --leave all
+so many nodes can leave only with your consent (IPC0418, IPC0419): ipamc lock lab --leave NODE, or --leave all
 """
     )
 
@@ -215,7 +215,7 @@ def test_many_reasons_are_shown_in_part(lab: Path, capsys: pytest.CaptureFixture
     assert main(["forecast", "lab", *changes]) == 1
     out = capsys.readouterr().out
     assert out.count("1 node without a block") == 20
-    assert "5 more reasons: all are in --output json" in out
+    assert "5 more reasons: --output json lists all" in out
     _, found = ask(capsys, *(f"+2 rack={rack}" for rack in racks))
     assert len(found["without"]) == 25
 
@@ -269,7 +269,7 @@ def test_everybody_leaves(lab: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert ask(capsys, "-rack=a")[1]["freeOn"] == ""
     assert main(["forecast", "lab", "--what-if", "-node a1"]) == 0
     assert (
-        "-node a1: 1 node leaves, 1 block in quarantine, for ever (quarantineDays)" in capsys.readouterr().out
+        "-node a1: 1 node leaves, 1 block in quarantine, forever (quarantineDays)" in capsys.readouterr().out
     )
 
 
@@ -279,7 +279,7 @@ def test_where_the_operator_decides_it_is_said(
     monkeypatch.chdir(Path(__file__).parents[2])
     assert main(["forecast", "multi-pool", "--what-if", "+1"]) == 0
     assert (
-        "Cilium's operator gives out blocks of default, podippool-2: this is what nodes start with"
+        "Cilium's operator gives out blocks of default, podippool-2: nodes start with these blocks"
         in capsys.readouterr().out
     )
 

@@ -408,7 +408,7 @@ def test_a_disputed_node_is_named(fleet: Path, capsys: pytest.CaptureFixture[str
     (fleet / "clusters/blue/cluster.yaml").write_text(cluster.replace("pinning: none", "pinning: node"))
     lock = BLUE.replace('"n3","released":true', '"n3"')
     (fleet / "clusters/blue/ipam.lock").write_text(lock)
-    what = "blue: 1 node disputed: n3; what to do: ipamc compile blue --check"
+    what = "blue: 1 node disputed: n3; for fixes: ipamc compile blue --check"
     assert what in which(capsys, "10.0.0.128")[2]
     assert what not in which(capsys, "10.0.0.1")[2]
     assert main(["show", "blue"]) == 0

@@ -14,7 +14,7 @@ from tests.crash.places import EDGE, LAB, VERBS, Verb
 from tests.crash.runs import Forks, Run
 from tests.crash.test_crash import Stage, forks, template, top  # noqa: F401 - fixtures
 
-BUSY = "another ipamc is at work"
+BUSY = "another ipamc is running"
 BY_NAME = {verb.name: verb for verb in VERBS}
 PAIRS = (
     ("compile", ("compile", "lab")),

@@ -263,7 +263,7 @@ def test_missing_crds_are_waited_for(api: Api, operator: Operator, tmp_path: Pat
         said = pipeline.run(
             "ipamc apply --timeout 1 fleet", code=1, KUBECONFIG=str(pipeline.temporary / "kubeconfig")
         )
-        assert "ciliumnodes.cilium.io: not there after 1 seconds; is Cilium installed?" in said
+        assert "ciliumnodes.cilium.io: still missing after 1 seconds; is Cilium installed?" in said
     finally:
         body = {
             "apiVersion": crd["apiVersion"],

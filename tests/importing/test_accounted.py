@@ -150,8 +150,8 @@ def test_an_address_in_any_kind_is_reported_and_not_reserved(text: str, form: An
     scalars = [scalar for scalar in dump.scalars if scalar.kind == "Widget"]
     assert scalars
     finding, note = told(*objects[3:], pool=DUAL)
-    assert finding.message.startswith("Widget has ")
-    assert note.message == "kinds of which only the addresses are read: 2 Widget.example.com"
+    assert finding.message.startswith("unexplained addresses in ranges of pods: Widget contains ")
+    assert note.message == "only the addresses of these kinds are read: 2 Widget.example.com"
     assert reserved(*objects[3:], pool=DUAL) == {}
 
 

@@ -77,32 +77,32 @@ SAID: dict[str, tuple[Callable[[], list[tuple[Severity, str, str]]], Severity, s
             ]
         )[:1],
         ERROR,
-        "501 IPPools in the dump; 500 is the limit",
+        "the dump has 501 IPPools; the limit is 500",
     ),
     "IPC0842": (
         lambda: said([*NODES, POOL, calico.FROZEN])[:1],
         ERROR,
-        "the dump has IPPools of Calico, and neither IPAMBlocks nor BlockAffinities: no node would keep its blocks",
+        "the dump has Calico IPPools, but neither IPAMBlocks nor BlockAffinities, so no node would keep its blocks",
     ),
     "IPC0843": (
         lambda: said([*SOUND, calico.pool("x", "10.1.0.0/16", namespaceSelector="tenant == 'x'")]),
         WARNING,
-        "pool x has namespaceSelector \"tenant == 'x'\", and is written as disabled",
+        "pool x has namespaceSelector \"tenant == 'x'\", so ipamc writes it as disabled",
     ),
     "IPC0844": (
         lambda: said([*SOUND, calico.pool("part", "10.0.128.0/17", disabled=True)]),
         WARNING,
-        "10.0.128.0/17 of pool part overlaps 10.0.0.0/16 of pool pods, which keeps what they share",
+        "10.0.128.0/17 of pool part overlaps 10.0.0.0/16 of pool pods, which keeps the shared addresses",
     ),
     "IPC0845": (
         lambda: said([*SOUND, calico.pool("public", "198.51.100.0/24", allowedUses=["LoadBalancer"])]),
         NOTE,
-        "pool public is not for pods: 198.51.100.0/24 is excluded",
+        "pool public is not for pods; excludedCIDRs gets 198.51.100.0/24",
     ),
     "IPC0846": (
         lambda: said([*SOUND, calico.pool("rack-a", "10.1.0.0/16", nodeSelector="rack == 'a'")]),
         WARNING,
-        "pool rack-a is written as disabled: pool pods, which Calico tries first, selects every node",
+        "ipamc writes pool rack-a as disabled: pool pods, which Calico tries first, selects every node",
     ),
     "IPC0847": (
         lambda: said(
@@ -113,12 +113,12 @@ SAID: dict[str, tuple[Callable[[], list[tuple[Severity, str, str]]], Severity, s
             ]
         )[:1],
         WARNING,
-        "pool a-v6 has no IPv4 pool with the same nodeSelector",
+        "pool a-v6 has no IPv4 counterpart with the same nodeSelector",
     ),
     "IPC0848": (
         lambda: said([*SOUND, POOL6]),
         NOTE,
-        "no node has a block of IPv6: pool six (fd00::/64) is not written",
+        "no node holds an IPv6 block, so pool six (fd00::/64) is left out",
     ),
     "IPC0849": (
         lambda: [
@@ -133,12 +133,12 @@ SAID: dict[str, tuple[Callable[[], list[tuple[Severity, str, str]]], Severity, s
             if one[1] == "IPC0849"
         ],
         NOTE,
-        "10.1.0.128/25 of pool rest: smaller than a /24, and not written",
+        "left out of pool rest, because smaller than a /24: 10.1.0.128/25",
     ),
     "IPC0850": (
         lambda: said([*SOUND, *calico.affine("172.16.0.0/26", "n1")]),
         WARNING,
-        "1 block is in no IPPool: 172.16.0.0/26 of n1",
+        "1 block is outside all IPPools: 172.16.0.0/26 of n1",
     ),
     "IPC0851": (
         lambda: said(
@@ -154,7 +154,7 @@ SAID: dict[str, tuple[Callable[[], list[tuple[Severity, str, str]]], Severity, s
     "IPC0852": (
         lambda: said([*SOUND, calico.affinity("10.0.0.0/26", "n2", "pending")]),
         NOTE,
-        "10.0.0.0/26 is claimed by node n2 (pending), but its IPAMBlock is of node n1",
+        "10.0.0.0/26 is claimed by node n2 (pending), but its IPAMBlock belongs to node n1",
     ),
     "IPC0853": (
         lambda: said([*SOUND, *calico.affine("10.0.0.64/27", "n1")]),
@@ -164,47 +164,47 @@ SAID: dict[str, tuple[Callable[[], list[tuple[Severity, str, str]]], Severity, s
     "IPC0854": (
         lambda: said([*SOUND, *calico.affine("10.0.1.0/26", "gone", [WEB])]),
         WARNING,
-        "1 block with addresses in use of nodes that do not exist: gone; reserved",
+        "1 block of missing nodes has addresses in use and stays reserved: gone",
     ),
     "IPC0855": (
         lambda: said([*SOUND, calico.block("10.0.1.0/26", "", [WEB])]),
         WARNING,
-        "10.0.1.0/26 is of no node, and has 1 address in use: 10.0.1.3 of default/web on n1; reserved",
+        "10.0.1.0/26 belongs to no node, so ipamc reserves it; 1 address in use: 10.0.1.3 by default/web on n1",
     ),
     "IPC0856": (
         lambda: said([*SOUND, *calico.affine("10.0.1.0/26", "n2", [WEB])]),
         WARNING,
-        "node n1 uses 1 address of blocks of other nodes: 10.0.1.3 of n2 for default/web",
+        "node n1 uses 1 address from blocks of other nodes: 10.0.1.3 of n2 for default/web",
     ),
     "IPC0857": (
         lambda: said([*SOUND, *calico.affine("10.0.1.0/26", "n1", [(0, "n1", "ipipTunnelAddress")])]),
         NOTE,
-        "1 address is of a tunnel of a host, and not of pods: ipipTunnelAddress",
+        "1 address belongs to a host tunnel, not to pods: ipipTunnelAddress",
     ),
     "IPC0858": (
         lambda: said([*SOUND, calico.reservation("vips", ["10.0.0.60/30", "10.0.9.0/30"])]),
         WARNING,
-        "10.0.0.60/30 of IPReservation vips has addresses of 10.0.0.0/26 of node n1: Cilium may give them to pods",
+        "10.0.0.60/30 of IPReservation vips overlaps 10.0.0.0/26 of node n1; Cilium may give these addresses to pods",
     ),
     "IPC0859": (
         lambda: [one for one in said(labelled_in_calico()) if one[1] == "IPC0859"],
         WARNING,
-        "pools select by disk, a label that only Calico knows: n3",
+        "pools select nodes by disk, a label that only Calico knows: n3",
     ),
     "IPC0860": (
         lambda: said([*SOUND, *calico.affine("10.0.1.0/26", "n1")], mode=Mode.CLUSTER_POOL),
         ERROR,
-        "1 node has several blocks of a family, and cluster-pool mode has one: n1",
+        "1 node has several blocks of a family, but cluster-pool mode allows one: n1",
     ),
     "IPC0861": (
         lambda: said(with_pod_cidrs("n1", "10.244.0.0/24"), mode=Mode.KUBERNETES),
         ERROR,
-        "1 node has other podCIDRs than Calico's blocks: n1",
+        "1 node has podCIDRs that do not match Calico's blocks: n1",
     ),
     "IPC0862": (
         lambda: said([item for item in SOUND if item is not calico.FROZEN]),
         WARNING,
-        "Calico may still make blocks and borrow addresses, so this dump is true for a moment only",
+        "Calico can still create blocks and borrow addresses, so this dump will go out of date",
     ),
     "IPC0863": (
         lambda: said(
@@ -215,35 +215,35 @@ SAID: dict[str, tuple[Callable[[], list[tuple[Severity, str, str]]], Severity, s
             ]
         )[:1],
         ERROR,
-        "1 node has blocks of Calico, and others have blocks of Cilium: n2",
+        "1 node has Calico blocks, but other nodes already have Cilium blocks: n2",
     ),
     "IPC0865": (
         lambda: said([each if each is not POOL else OVERLAY for each in SOUND]),
         ERROR,
-        "1 pool has an overlay, beside which Cilium cannot route the same blocks: pods (ipipMode: CrossSubnet)",
+        "1 pool has an overlay, so Cilium cannot route the same blocks: pods (ipipMode: CrossSubnet)",
     ),
     "IPC0866": (
         lambda: said(SOUND, distinct=[parse_block("10.0.0.0/8")]),
         ERROR,
-        "--distinct 10.0.0.0/8 shares addresses with Calico: 10.0.0.0/16",
+        "--distinct 10.0.0.0/8 overlaps ranges of Calico: 10.0.0.0/16",
     ),
     "IPC0867": (
         lambda: said([*SOUND, asking("web", ipv4pools='["gone"]')]),
         WARNING,
         (
-            "1 pod or namespace asks Calico for a pool or an address, and not Cilium: "
+            "1 pod or namespace requests a pool or an address from Calico, but not from Cilium: "
             'pod default/web needs a pool with podsOnly for ["gone"]'
         ),
     ),
     "IPC0868": (
         lambda: said([*SOUND, calico.pool("egress", "198.51.100.0/27", blockSize=31, nodeSelector="!all()")]),
         NOTE,
-        "pool egress selects no node, and is written as podsOnly",
+        "pool egress selects no node, so ipamc writes it as podsOnly",
     ),
     "IPC0869": (
         lambda: said([*SOUND, calico.bgp("BGPPeer", "tor-a", peerIP="192.0.2.1", asNumber=64600)]),
         NOTE,
-        "Calico announces to 1 router, and nothing in Cilium does yet: tor-a (192.0.2.1, AS 64600); nodes have AS 64512",
+        "Calico announces routes to 1 router, but Cilium does not yet: tor-a (192.0.2.1, AS 64600); nodes have AS 64512",
     ),
     "IPC0864": (
         lambda: said(
@@ -254,7 +254,7 @@ SAID: dict[str, tuple[Callable[[], list[tuple[Severity, str, str]]], Severity, s
             ]
         ),
         WARNING,
-        "1 block is being released: 10.0.1.0/26 of n1; reserved",
+        "1 block is being released and stays reserved: 10.0.1.0/26 of n1",
     ),
 }
 
@@ -296,7 +296,7 @@ def test_blocks_of_no_node_of_the_dump() -> None:
     assert found[0] == (
         ERROR,
         "IPC0854",
-        "no block is of a Node of the dump: 1 block of node-1.example.com",
+        "no block belongs to a Node of the dump: 1 block of node-1.example.com",
     )
 
 
@@ -324,7 +324,7 @@ def test_another_block_size_is_a_pool_of_its_own() -> None:
     objects = [*SOUND, calico.pool("wide", "10.1.0.0/16", blockSize=24), *calico.affine("10.1.3.0/24", "n1")]
     assert (
         "IPC0846",
-        "pool wide is written as disabled: pool pods selects the same nodes, and has blocks of /26",
+        "ipamc writes pool wide as disabled: pool pods selects the same nodes, but has /26 blocks",
     ) in [(code, message) for _, code, message in said(objects)]
     assert held(compiled(imported(objects).files))["n1"] == ["10.0.0.0/26", "10.1.3.0/24"]
 

@@ -113,8 +113,8 @@ def test_nodes_that_no_dump_ever_had_are_named_by_file() -> None:
         found.message for found in about_nodes(cluster_of(sources), FOLDER, dump_of(there("n1", "n2", "n3")))
     ]
     assert said == [
-        "1 node of nodes-a.yaml without a uid, and not in the dump, leaves the inventory: n4",
-        "1 node of nodes-b.yaml without a uid, and not in the dump, leaves the inventory: n5",
+        "1 node leaves the inventory (no uid in nodes-a.yaml, and not in the dump): n4",
+        "1 node leaves the inventory (no uid in nodes-b.yaml, and not in the dump): n5",
     ]
 
 

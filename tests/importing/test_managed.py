@@ -82,12 +82,10 @@ def test_gke_gives_the_blocks() -> None:
     nodes = [gke(number, f"10.8.{number}.0/24") for number in range(3)]
     came = imported([*nodes, gke(3), CONFIG])
     (found,) = [found for found in came.findings if found.code == "IPC0829"]
-    assert (
-        found.message == "this is GKE, whose control plane gives Nodes their podCIDRs: ipamc gives none here"
-    )
-    assert "# GKE gives its blocks, and ipamc gives none" in came.files["ippools.yaml"]
+    assert found.message == "the control plane of GKE gives Nodes their podCIDRs, so ipamc gives no blocks"
+    assert "# GKE gives the blocks of this pool; ipamc gives none" in came.files["ippools.yaml"]
     (waits,) = [found for found in came.findings if found.code == "IPC0818"]
-    assert waits.help == "GKE gives it: refresh then"
+    assert waits.help == "GKE gives the block; refresh afterwards"
     first = compiled(came.files)
     blocks = {f"gke-{number}": [f"10.8.{number}.0/24"] for number in range(3)}
     assert held(first) == blocks
@@ -108,7 +106,7 @@ def test_cilium_of_ones_own_gives_blocks_anywhere() -> None:
     came = imported(objects)
     assert {found.code for found in came.findings} == {"IPC0816", "IPC0817"}
     (left,) = [found for found in came.findings if found.code == "IPC0817"]
-    assert left.help == "GKE sets them, and nothing of Cilium reads them in this mode"
+    assert left.help == "GKE sets them; Cilium does not read them in this mode"
     assert held(compiled(came.files)) == {"gke-1": ["10.0.7.0/24"]}
 
 
@@ -121,7 +119,7 @@ def test_cilium_of_ones_own_gives_blocks_anywhere() -> None:
         ),
         (
             {"ipam": "cluster-pool", "cni_chaining_mode": "aws-cni"},
-            "cilium-config has cni-chaining-mode: 'aws-cni': another plugin gives pods their addresses, and not Cilium",
+            "cilium-config has cni-chaining-mode: 'aws-cni': another plugin, not Cilium, gives pods their addresses",
         ),
     ],
 )

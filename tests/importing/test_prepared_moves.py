@@ -67,10 +67,12 @@ def test_a_prepared_move_has_a_pool_apart_from_all_of_the_dump(runs: str, mode: 
     taken = ["10.9.0.0/16"] if runs == "cluster-pool-v2beta" else ["10.0.0.0/15"]
     assert ranges(came) == ["10.0.0.0/16" if runs == "cluster-pool-v2beta" else "10.2.0.0/16"]
     assert not any(ip_network(one).overlaps(ip_network(other)) for one in ranges(came) for other in taken)
-    says = f"nodes keep no block of ipam: '{runs}', and no pool has ranges: {ranges(came)[0]} is a proposal"
+    says = (
+        f"nodes keep no block of ipam: '{runs}', and no pool lists ranges; ipamc proposes {ranges(came)[0]}"
+    )
     assert found.message == f"{says}, which overlaps nothing in the dump"
     assert "IPC0816" not in {each.code for each in came.findings}
-    assert "# a proposal of ipamc import" in came.files["ippools.yaml"]
+    assert "# proposed by ipamc import" in came.files["ippools.yaml"]
     assert sorted(held(compiled(came.files))) == [*NAMES]
 
 

@@ -1,4 +1,4 @@
-"""Pools that pods ask for: they are for pods alone, no node keeps blocks of them, and no address is given twice."""
+"""Pools that pods ask for: they are only for pods, no node keeps blocks of them, and no address is given twice."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_pool_that_selects_no_node_is_for_pods_alone() -> None:
     assert codes(came.findings) == ["IPC0867", "IPC0868"]
     asks, pool = came.findings[1], came.findings[0]
     assert "pod apps/egress-gw needs ipam.cilium.io/ip-pool: egress" in asks.message
-    assert pool.message.endswith("podsOnly; reserved, because Calico has them: 198.51.100.0/31 of w1")
+    assert pool.message.endswith("podsOnly; reserved, because Calico holds them: 198.51.100.0/31 of w1")
     egress, _, pods = came.files["ippools.yaml"].partition("---")
     assert "podsOnly: true" in egress
     assert "reserved: [198.51.100.0/31]" in egress
@@ -92,7 +92,7 @@ def test_a_pool_that_is_closed_stays_disabled(spec: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("mode", [Mode.KUBERNETES, Mode.CLUSTER_POOL, Mode.CRD])
 def test_other_modes_keep_its_addresses_back(mode: Mode) -> None:
-    """Without pools for pods alone no node gets an address of it, and the pods are told what they need."""
+    """Without pools only for pods no node gets an address of it, and the pods are told what they need."""
     objects = [*OBJECTS, dumps.node("w3", ready=False), GATEWAY]
     came = imported(objects, cilium=(1, 18), mode=mode)
     assert {"IPC0867", "IPC0868"} < set(codes(came.findings))
@@ -116,7 +116,7 @@ def test_a_block_that_calico_made_after_the_import_is_not_given_twice() -> None:
     (finding,) = refused.value.diagnostics
     assert (finding.code, finding.message) == (
         "IPC0868",
-        "Calico has blocks of pool egress, which does not reserve them: 198.51.100.2/31 of w2",
+        "pool egress does not reserve the blocks that Calico holds of it: 198.51.100.2/31 of w2",
     )
     moved = dumps.cilium_node("w2", allocated={"pods.w2": ["10.0.0.64/26"]})
     refreshed(dict(came.files), *OBJECTS, *later, moved)
@@ -160,7 +160,7 @@ def test_what_a_pod_needs_in_cilium(kind: str, ask: str) -> None:
     came = imported([*OBJECTS, calico.asking(plain[kind], **annotations)], cilium=(1, 18))
     said = [each.message for each in came.findings if each.code == "IPC0867"]
     who = {"pod": "pod shop/web", "namespace": "namespace shop"}[kind]
-    asks = "1 pod or namespace asks Calico for a pool or an address, and not Cilium"
+    asks = "1 pod or namespace requests a pool or an address from Calico, but not from Cilium"
     assert said == ([f"{asks}: {who} needs {needs}"] if needs else [])
 
 
@@ -209,8 +209,8 @@ def test_a_distinct_range_has_no_such_pool() -> None:
                 ),
             ],
             (
-                "Calico announces to 2 routers, and nothing in Cilium does yet: tor-a (192.0.2.1, AS 64600), tor-b "
-                "(192.0.2.2, AS 64600); nodes have AS 64513; services, too: 10.96.0.0/12, 203.0.113.0/24"
+                "Calico announces routes to 2 routers, but Cilium does not yet: tor-a (192.0.2.1, AS 64600), tor-b "
+                "(192.0.2.2, AS 64600); nodes have AS 64513; it announces services: 10.96.0.0/12, 203.0.113.0/24"
             ),
         ),
     ],

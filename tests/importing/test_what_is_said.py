@@ -50,11 +50,11 @@ def balancer(cidr: str) -> dumps.Object:
 IMPORTS: dict[str, tuple[Callable[[], list[Diagnostic]], str]] = {
     "IPC0810": (
         lambda: said([*NODES, *BLOCKS]),
-        "the dump has CiliumNodes, and no ConfigMap cilium-config: the IPAM mode is not known",
+        "the dump has CiliumNodes, but no ConfigMap cilium-config, so the IPAM mode is unknown",
     ),
     "IPC0811": (
         lambda: said([*NODES, dumps.config_map(ipam="eni")]),
-        "cilium-config has ipam: 'eni': AWS gives pods addresses of VPC subnets",
+        "cilium-config has ipam: 'eni': AWS gives pods addresses from VPC subnets",
     ),
     "IPC0830": (
         lambda: said(
@@ -64,15 +64,15 @@ IMPORTS: dict[str, tuple[Callable[[], list[Diagnostic]], str]] = {
                 dumps.config_map(ipam="multi-pool", **ON),
             ]
         ),
-        "the dump has no CiliumPodIPPool, and nodes have blocks of 2 pools: blue, default",
+        "the dump has no CiliumPodIPPool, but nodes hold blocks of 2 pools: blue, default",
     ),
     "IPC0812": (
         lambda: said([*NODES], cilium=None, mode=Mode.CRD)[-1:],
-        "the dump does not tell which Cilium runs: it has no pods of Cilium",
+        "the dump does not show the Cilium version: it has no Cilium pods",
     ),
     "IPC0813": (
         lambda: said([*POOL, BYSTANDER], managed_by=None),
-        "the dump does not tell who owns cilium-config: managedBy: helm is written",
+        "the dump does not show who manages cilium-config, so cluster.yaml gets managedBy: helm",
     ),
     "IPC0814": (
         lambda: said([*POOL, BYSTANDER, dumps.node("n3"), dumps.cilium_node("n3", "172.16.0.0/24")]),
@@ -80,17 +80,17 @@ IMPORTS: dict[str, tuple[Callable[[], list[Diagnostic]], str]] = {
     ),
     "IPC0815": (
         lambda: said([*NODES, *BLOCKS, BYSTANDER, dumps.config_map(ipam="cluster-pool", **ON)]),
-        "no flag and no pool has the ranges: these are derived from the blocks in use: 10.0.0.0/23",
+        "no flag and no pool lists the ranges; derived from the blocks in use: 10.0.0.0/23",
     ),
     "IPC0816": (
         lambda: said(POOL),
-        "the operator hands out blocks by itself: with operator: bystander it must stop before the next node joins",
+        "the operator gives nodes their blocks; with operator: bystander it must stop before the next node joins",
     ),
     "IPC0817": (
         lambda: said(
             [*POOL, BYSTANDER, dumps.node("n3", "10.9.0.0/24"), dumps.cilium_node("n3", "10.0.2.0/24")]
         ),
-        "1 node has spec.podCIDRs that are not the blocks of its pods: n3",
+        "1 node has spec.podCIDRs that do not match the blocks of its pods: n3",
     ),
     "IPC0818": (
         lambda: said([*POOL, BYSTANDER, dumps.node("n3", ready=False)]),
@@ -98,7 +98,7 @@ IMPORTS: dict[str, tuple[Callable[[], list[Diagnostic]], str]] = {
     ),
     "IPC0819": (
         lambda: said([*POOL, BYSTANDER, balancer("10.0.200.0/24")]),
-        "10.0.0.0/16, a range of pool default, has addresses of load balancers (public): 10.0.200.0/24",
+        "range 10.0.0.0/16 of pool default contains addresses of load balancers (public): 10.0.200.0/24",
     ),
     "IPC0820": (
         lambda: said([*POOL, BYSTANDER], mode=Mode.CRD),
@@ -126,7 +126,7 @@ STRANGERS = [dumps.node("n1", uid="other"), *BLOCKS]
 REFRESHES: dict[str, tuple[Callable[[], list[Diagnostic]], str]] = {
     "IPC0821": (
         lambda: refreshed(STRANGERS),
-        "this is no dump of lab: it has none of its nodes (n1, n2), but n1 other",
+        "the dump does not match lab: it has none of its nodes (n1, n2), but n1 other",
     ),
     "IPC0822": (
         lambda: refreshed(POOL, past=OLD),
@@ -138,14 +138,14 @@ REFRESHES: dict[str, tuple[Callable[[], list[Diagnostic]], str]] = {
         ),
         "nodes in a file that a refresh does not write",
     ),
-    "IPC0825": (lambda: refreshed(NODES), "the dump has no CiliumNodes, and ciliumnodes.yaml has 2"),
+    "IPC0825": (lambda: refreshed(NODES), "the dump has no CiliumNodes, but ciliumnodes.yaml has 2"),
 }
 
 
 def test_both_are_asked_for_in_one_run() -> None:
     assert [found.message for found in said([dumps.node("n1", "10.0.0.0/24")], cilium=None)] == [
-        "the dump has neither CiliumNodes nor ConfigMap cilium-config: the IPAM mode is not known",
-        "the dump does not tell which Cilium runs: it has no pods of Cilium",
+        "the dump has neither CiliumNodes nor ConfigMap cilium-config, so the IPAM mode is unknown",
+        "the dump does not show the Cilium version: it has no Cilium pods",
     ]
 
 
@@ -192,9 +192,9 @@ RELEASE = "app.kubernetes.io/version"
         ([workload("Deployment", "cilium-operator", "quay.io/cilium/operator:v1.15.1")], "1.15"),
         ([image("cilium:v1.19.0"), BYSTANDER], "1.15"),
         ([image("cilium:v1.19.0"), workload("DaemonSet", "cilium", "cilium:v1.18.0")], "1.19"),
-        ([image(DIGEST)], "its pods run images that only have a digest: quay.io/cilium/cilium"),
+        ([image(DIGEST)], "the images of its pods have only a digest: quay.io/cilium/cilium"),
         ([image("cilium:latest")], "its images name no version: cilium:latest"),
-        ([workload("DaemonSet", "cilium", "", **{CHART: "nginx-1.2.3"})], "it has no pods of Cilium"),
+        ([workload("DaemonSet", "cilium", "", **{CHART: "nginx-1.2.3"})], "it has no Cilium pods"),
     ],
 )
 def test_the_version(objects: Objects, version: str) -> None:
@@ -206,7 +206,7 @@ def test_the_version(objects: Objects, version: str) -> None:
         *_, found = said([*POOL, *objects], cilium=None)
         assert (found.code, found.message) == (
             "IPC0812",
-            f"the dump does not tell which Cilium runs: {version}",
+            f"the dump does not show the Cilium version: {version}",
         )
 
 

@@ -233,7 +233,7 @@ def test_what_such_a_node_has_is_reserved(mode: str) -> None:
         objects.append(manager)
     done = imported(objects)
     (pool,) = done.draft.pools
-    why = "node win-1, which runs no Cilium"
+    why = "node win-1, which does not run Cilium"
     assert {str(block): reason for block, reason in pool.reserved.items()} == {
         "10.244.3.0/24": why,
         "10.244.7.9/32": why,
@@ -281,8 +281,8 @@ def test_a_move_from_calico_drains_no_node_without_cilium(home: Home) -> None:
     assert "IPC0854" not in said
     assert home.held == {"n1": "10.10.0.0/26"}
     pools = (home.lab / "ippools.yaml").read_text()
-    assert 'cidr: 10.10.0.64/26, reason: "node win-1, which runs no Cilium"' in pools
-    assert 'cidr: 10.10.0.128/26, reason: "node win-1, which runs no Cilium"' in pools
+    assert 'cidr: 10.10.0.64/26, reason: "node win-1, which does not run Cilium"' in pools
+    assert 'cidr: 10.10.0.128/26, reason: "node win-1, which does not run Cilium"' in pools
     steps = home.run("runbook", "lab", "--change", "calico")
     assert "n1" in steps
     assert "win-1" not in steps
@@ -349,7 +349,7 @@ def test_a_node_of_an_older_inventory_keeps_its_block_until_it_is_removed(home: 
     for _ in range(2):
         said = home.refresh()
         assert (
-            "[IPC0837]: 1 node of the inventory not running Cilium, and holding a block; it stays: win-1 (10.244.3.0/24): its OS is windows"
+            "[IPC0837]: 1 node of the inventory holds a block but does not run Cilium: win-1 (10.244.3.0/24): its OS is windows"
             in said
         )
         assert "[IPC0836]" not in said

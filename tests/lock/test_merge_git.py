@@ -303,7 +303,7 @@ def test_lock_onto_says_clearly_what_it_cannot_do(repository: Repository, tmp_pa
     unknown = repository.ipamc("lock", "--onto", "nope", fine=False)
     assert (unknown.returncode, unknown.stderr) == (
         1,
-        "error: clusters/lab: git knows no revision 'nope' here: fetch it, or check its name: git branch --all lists the branches\n",
+        "error: clusters/lab: git does not know revision 'nope' here: fetch it, or check its name: git branch --all lists the branches\n",
     )
     shallow = tmp_path / "shallow"
     repository.git("checkout", "-q", "one")
@@ -351,7 +351,7 @@ def test_the_driver_is_told_odd_paths_as_they_are(repository: Repository) -> Non
     done = fork(repository, lock("0/26 b"), lock("0/26 a"))
     assert done.returncode == 0
     assert (
-        f"{ODD}: dropped 10.0.0.0/26 of node b, which a has; compile places it again\n"
+        f"{ODD}: dropped 10.0.0.0/26 of node b, which a has; the next compile places it again\n"
         in done.stdout + done.stderr
     )
     assert (repository.folder / ODD).read_bytes() == lock("0/26 a")
@@ -374,7 +374,7 @@ def test_the_trunk_is_where_the_clones_origin_points(repository: Repository) -> 
     repository.git("checkout", "-q", "two")
     done = repository.git("merge", "-m", "merged", "origin/one")
     assert (
-        "dropped 10.244.1.0/24 of node a1, which b1 has on the trunk; compile places it again"
+        "dropped 10.244.1.0/24 of node a1, which b1 has on the trunk; the next compile places it again"
         in done.stdout + done.stderr
     )
     published = repository.held("origin/one")

@@ -88,7 +88,7 @@ policy-options {
 def test_ios_xr() -> None:
     assert FORMATS["ios-xr"]([LAB], "exact") == (
         """\
-! by ipamc aggregates --match exact: these prefixes alone
+! by ipamc aggregates --match exact: only these prefixes
 ! cluster lab, pool rack-a: 6 blocks
 prefix-set ipamc_lab_rack-a_v4
   10.0.0.0/24,

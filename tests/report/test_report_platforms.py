@@ -110,7 +110,7 @@ def test_github_keeps_ten_of_a_kind_and_the_tenth_says_how_many_more() -> None:
     assert [line for line in lines[:GITHUB_ANNOTATIONS] if "more" in line] == [lines[GITHUB_ANNOTATIONS - 1]]
     assert (
         parsed(lines[GITHUB_ANNOTATIONS - 1])[2]
-        == "and 26 more errors, which GitHub shows no annotation for: see the log"
+        == "and 26 more errors, without an annotation on GitHub: see the log"
     )
     assert lines[-1] == "and 480 more that are not in this log: 480 IPC0304"
     assert "more" not in report(many(GITHUB_ANNOTATIONS), "github")

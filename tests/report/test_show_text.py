@@ -256,12 +256,12 @@ def test_a_cluster_without_pools() -> None:
 def test_lines_outside_every_pool_are_told() -> None:
     stray = Line(block=parse_block("172.16.0.0/27"), node="n9")
     assert render([lab(stray, pools=(), of=())], ShowOptions(), Screen()) == (
-        "lab: 1 node with 1 block; 1 line of the lock outside every pool\n"
+        "lab: 1 node with 1 block; 1 line of the lock outside all pools\n"
     )
     assert render([lab(stray, pools=(), of=(), lines=True)], ShowOptions(blocks=True), Screen()).splitlines()[
         1:
     ] == [
-        "outside every pool",
+        "outside all pools",
         "  172.16.0.0/27  n9  held",
     ]
 

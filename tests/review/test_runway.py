@@ -70,9 +70,9 @@ HISTORIES = {
     "one import": ([nodes(10 if week < 20 else 90) for week in WEEKS], "not filling: not filling"),
     "three commits only": (
         [nodes(10 + (week > 10) + (week > 20) + (week > 30)) for week in WEEKS],
-        "nothing: nothing is said",
+        "nothing: unknown",
     ),
-    "eleven weeks": ([nodes(10 + week) for week in range(12)], "nothing: nothing is said"),
+    "eleven weeks": ([nodes(10 + week) for week in range(12)], "nothing: unknown"),
     "shrinking": ([nodes(100 - 2 * week) for week in WEEKS], "not filling: not filling"),
     "no change": ([nodes(100) for week in WEEKS], "not filling: not filling"),
     "seasons": (
@@ -96,11 +96,11 @@ def test_every_number_comes_with_how_it_was_found() -> None:
     assert (
         "\n".join(explanation(found.pools[0], TODAY))
         == """\
-a /27: +62 in the week to 2026-07-12 is 62 % of all that changed: not read as a trend
+a /27: +62 in the week to 2026-07-12 is 62 % of the growth: no trend
 a /27: fastest stretch, 1.09 a week: 18 / 1.09 = 16 weeks, until 2027-03-14
        middle stretch, 0.96 a week: 18 / 0.96 = 18 weeks, until 2027-03-28
        slowest stretch, 0.8 a week: 18 / 0.8 = 22 weeks, until 2027-04-25
-       of 465 stretches of 10 to 39 weeks; 19 of 39 weeks changed something"""
+       of 465 stretches of 10 to 39 weeks; 19 of 39 weeks had changes"""
     )
 
 
@@ -161,8 +161,8 @@ def test_a_pool_begins_with_its_first_nodes() -> None:
     both = cluster(rack("a", "10.0.0.0/22"), rack("b", "10.0.4.0/22"))
     weekly = [lock([*nodes(5), *(nodes(week - 10, "b", 32) if week > 30 else [])]) for week in WEEKS]
     b = told(both, weekly).pools[1]
-    assert (len(b.weeks), said(b)) == (10, "nothing: nothing is said")
-    assert list(explanation(b, TODAY)) == ["b /27: nothing is said: its history has 9 weeks; 12 are needed"]
+    assert (len(b.weeks), said(b)) == (10, "nothing: unknown")
+    assert list(explanation(b, TODAY)) == ["b /27: unknown: the history has 9 weeks, but a forecast needs 12"]
 
 
 def test_several_blocks_a_node_and_both_families() -> None:

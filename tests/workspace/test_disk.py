@@ -280,7 +280,7 @@ def test_a_path_that_leaves_the_tree_is_our_bug(cluster: Path, path: str) -> Non
 def test_one_run_at_a_time(cluster: Path) -> None:
     with (
         lock_folder("clusters/lab"),
-        pytest.raises(EnvironmentFailure, match="another ipamc is at work"),
+        pytest.raises(EnvironmentFailure, match="another ipamc is running"),
         lock_folder("clusters/lab"),
     ):
         pytest.fail("two runs in one folder")

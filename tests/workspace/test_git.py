@@ -99,7 +99,7 @@ def test_a_file_that_the_caller_has_is_not_read(repository: Path) -> None:
 
     known = {"x.yaml": b"x\n", "deep/y.json": b"other"}
     assert git_tree.files(path, head, "a", wanted, known) == {"x.yaml": b"x\n", "deep/y.json": b""}
-    with pytest.raises(EnvironmentFailure, match="this clone lacks a file of the commit"):
+    with pytest.raises(EnvironmentFailure, match="lacks a file of the commit"):
         git_tree.files(path, head, "a", wanted, {"x.yaml": b"y\n"})
 
 
@@ -135,7 +135,7 @@ def test_a_folder_that_is_a_link_is_refused(repository: Path, path: str) -> None
     run(repository, "mv", path, "elsewhere")
     (repository / path).symlink_to("elsewhere" if "/" not in path else "../elsewhere")
     commit(repository)
-    with pytest.raises(EnvironmentFailure, match=f"{path} is a link, and no folder of clusters can be there"):
+    with pytest.raises(EnvironmentFailure, match=f"{path} is a link, not a folder of clusters"):
         files(repository, "a/deep")
 
 
@@ -147,7 +147,7 @@ def test_folders_of_a_commit(repository: Path) -> None:
     assert git_tree.folders(str(repository), head, "") == ("a", "ab")
     assert git_tree.folders(str(repository), head, "a") == ("deep", "link.yaml", "other")
     assert git_tree.folders(str(repository), head, "nowhere") == ()
-    with pytest.raises(EnvironmentFailure, match=r"a/x.yaml is a file, and no folder"):
+    with pytest.raises(EnvironmentFailure, match=r"a/x.yaml is a file, not a folder"):
         git_tree.folders(str(repository), head, "a/x.yaml")
 
 
@@ -178,9 +178,9 @@ def test_a_clone_that_lacks_files_is_an_error(
     clone = tmp_path_factory.mktemp("clone")
     options = [f"--filter={filtered}", "--no-checkout", f"file://{repository}"]
     subprocess.run(["git", "clone", "-q", *options, str(clone)], check=True)
-    with pytest.raises(EnvironmentFailure, match=r"partial clone|git ls-tree in"):
+    with pytest.raises(EnvironmentFailure, match=r"this clone is partial|git ls-tree in"):
         git.show(str(clone), "HEAD", "a/x.yaml")
-    with pytest.raises(EnvironmentFailure, match=r"partial clone|git ls-tree in"):
+    with pytest.raises(EnvironmentFailure, match=r"this clone is partial|git ls-tree in"):
         files(clone, "a")
 
 

@@ -223,15 +223,15 @@ def test_show(capsys: pytest.CaptureFixture[str]) -> None:
         (
             "nonsense",
             1,
-            "error: git knows no revision 'nonsense' here: fetch it, or check its name: git branch --all lists the branches (a date is written as 2026-11-21)\n",
+            "error: git does not know revision 'nonsense' here: fetch it, or check its name: git branch --all lists the branches (a date is written as 2026-11-21)\n",
         ),
-        ("HEAD~9", 1, "error: git knows no revision 'HEAD~9' here"),
-        ("--help", 1, "error: git knows no revision '--help' here"),
-        ("HEAD:clusters", 1, "error: git knows no revision"),
+        ("HEAD~9", 1, "error: git does not know revision 'HEAD~9' here"),
+        ("--help", 1, "error: git does not know revision '--help' here"),
+        ("HEAD:clusters", 1, "error: git does not know revision"),
         (
             "2026-11-18",
             1,
-            "error: 2026-11-18 is before the first commit, which is of 2026-11-19 23:30:00 UTC: name a later date\n",
+            "error: 2026-11-18 is before the first commit, which is from 2026-11-19 23:30:00 UTC: name a later date\n",
         ),
         (
             "2026-11-31",
@@ -276,7 +276,7 @@ def test_outside_of_a_repository(
     assert main(["show", "--at", "HEAD"]) == 1
     assert (
         capsys.readouterr().err
-        == "error: this folder is not in a git repository: --at needs one, and git; omit it for the disk, or begin one: git init && git add --all && git commit --message start\n"
+        == "error: this folder is not in a git repository: --at needs one, and git; omit --at for the disk, or start a repository: git init && git add --all && git commit --message start\n"
     )
 
 

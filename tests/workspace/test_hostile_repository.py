@@ -149,7 +149,7 @@ def test_a_bare_repository_in_a_cluster_is_no_base(
     assert main(["plan", "zones", "--base", "HEAD~2"]) == 1
     assert "2 held blocks changed hands" in capsys.readouterr().err
     assert main(["plan", "zones", "--base", "base"]) == 1
-    assert "git knows no revision 'base' here" in capsys.readouterr().err
+    assert "git does not know revision 'base' here" in capsys.readouterr().err
 
 
 @pytest.mark.deep(part=3)
@@ -220,10 +220,10 @@ def test_a_path_with_the_working_directory_finds_no_git_there(
 @pytest.mark.parametrize(
     ("base", "said"),
     [
-        ("^HEAD", "error: git knows no revision '^HEAD' here"),
-        ("HEAD~1..HEAD", "error: git knows no revision"),
-        ("HEAD~1:clusters", "error: git knows no revision"),
-        ("--all", "error: git knows no revision '--all' here"),
+        ("^HEAD", "error: git does not know revision '^HEAD' here"),
+        ("HEAD~1..HEAD", "error: git does not know revision"),
+        ("HEAD~1:clusters", "error: git does not know revision"),
+        ("--all", "error: git does not know revision '--all' here"),
         ("", "error: the revision is empty: name one, or omit --base"),
         (" ", "error: the revision is empty: name one, or omit --base"),
     ],
@@ -247,7 +247,7 @@ def test_a_tag_that_is_called_like_the_trunk_is_no_base(capsys: pytest.CaptureFi
     git("tag", "origin/main", "HEAD")
     capsys.readouterr()
     assert main(["plan", "--base", "origin/main"]) == 1
-    assert "'origin/main' is ambiguous here" in capsys.readouterr().err
+    assert "'origin/main' is ambiguous" in capsys.readouterr().err
     assert main(["plan", "--base", "refs/remotes/origin/main"]) == 1
 
 
@@ -276,9 +276,7 @@ def test_without_git(
     monkeypatch.setenv("PATH", str(repository.parent))
     capsys.readouterr()
     assert main(["plan", "--base", "HEAD~1"]) == 1
-    said = (
-        f"error: {repository} is a git repository, and there is no git on the PATH to read it: install git\n"
-    )
+    said = f"error: {repository} is a git repository, but git is not on the PATH: install git\n"
     assert capsys.readouterr().err == said
     assert main(["plan"]) == 0
 
@@ -316,7 +314,7 @@ def test_a_base_behind_a_link_is_an_error(repository: Path, capsys: pytest.Captu
     commit("no link")
     capsys.readouterr()
     assert main(["plan", "--base", "HEAD~1"]) == 1
-    assert "clusters is a link, and no folder of clusters can be there" in capsys.readouterr().err
+    assert "clusters is a link, not a folder of clusters" in capsys.readouterr().err
 
 
 # What jobs read is what is merged.
@@ -366,7 +364,7 @@ def test_a_submodule_below_the_clusters_is_refused(
     for verb in (MATRIX, PLAN):
         code, out, err = run(capsys, *verb)
         assert (code, out) == (1, "")
-        assert f"error: {path} is a submodule, whose files no review" in err
+        assert f"error: {path} is a submodule, so reviews" in err
 
 
 @pytest.mark.usefixtures("repository")
@@ -490,13 +488,13 @@ def sparse() -> None:
 
 
 DIFFERENT: dict[str, tuple[Callable[[], object], str]] = {
-    "edited": (lambda: LOCK.write_text(f"{LOCK.read_text()} "), "ipam.lock is not as HEAD has it"),
+    "edited": (lambda: LOCK.write_text(f"{LOCK.read_text()} "), "ipam.lock differs from HEAD"),
     "line ends": (crlf, "is not as HEAD has it, and HEAD is what is merged: commit your change, or"),
     "removed": (LOCK.unlink, "ipam.lock is in HEAD, but not here"),
     "an input more": (lambda: extra(FOLDER / "deep/more.yaml"), "deep/more.yaml is not in HEAD"),
     "an object more": (lambda: extra(FOLDER / "rendered/.x"), "rendered/.x is not in HEAD"),
     "tests more": (lambda: extra(Path("clusters/tests.yaml")), "clusters/tests.yaml is not in HEAD"),
-    "sparse": (sparse, "clusters/zones is in HEAD, but not here: git checkout HEAD -- clusters/zones"),
+    "sparse": (sparse, "clusters/zones is in HEAD, but not here: run git checkout HEAD -- clusters/zones"),
 }
 """What somebody does to the checkout, and what is said."""
 
@@ -527,7 +525,7 @@ def test_files_that_nobody_reads_may_differ(capsys: pytest.CaptureFixture[str]) 
     assert run(capsys, *MATRIX)[:2] == (0, "zones\n")
     (FOLDER / "same.yaml").unlink()
     (FOLDER / "same.yaml").symlink_to("nodes.yaml")
-    assert "same.yaml is not as HEAD has it" in run(capsys, *MATRIX)[2]
+    assert "same.yaml differs from HEAD" in run(capsys, *MATRIX)[2]
 
 
 @pytest.mark.usefixtures("repository")
@@ -552,7 +550,7 @@ def test_two_names_that_are_one_elsewhere_are_refused(
         pytest.skip("this disk ignores case")
     code, out, err = run(capsys, *MATRIX)
     assert (code, out) == (1, "")
-    assert "are one on a disk that ignores case" in err
+    assert "are the same on a disk that ignores case" in err
 
 
 @pytest.mark.usefixtures("repository")

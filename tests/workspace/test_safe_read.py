@@ -117,7 +117,7 @@ def test_files_have_a_limit_together(tmp_path: Path, monkeypatch: pytest.MonkeyP
     sources, refused = inputs.read_sources(".")
     assert not sources
     assert [(each.at.path, each.message) for each in refused] == [
-        ("c.yaml", "'c.yaml' has, with what was read before, more than 25 bytes")
+        ("c.yaml", "'c.yaml' has, together with the files read before it, more than 25 bytes")
     ]
 
 

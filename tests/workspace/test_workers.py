@@ -81,7 +81,7 @@ def test_a_process_that_is_killed_takes_no_other_with_it(tmp_path: Path, copies:
     assert [each[0] for each in found if isinstance(each, list)] == ["a", "b", "c"]
     assert (
         found[1]
-        == "die: its process was killed by SIGKILL, twice, perhaps for lack of memory: give it more, or try --jobs 1"
+        == "die: its process was killed by SIGKILL, twice, perhaps for lack of memory: add memory or try --jobs 1"
     )
 
 

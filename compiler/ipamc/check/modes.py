@@ -155,11 +155,14 @@ def not_rendered_yet(cluster: Cluster) -> Iterator[Diagnostic]:
         return
     planned = [node for node in cluster.nodes if waits_for_agent(cluster, node)]
     if planned:
-        one = "planned node gets its block at the first apply after it joins"
-        more = "planned nodes get their blocks at the first apply after they join"
-        message = f"{count(len(planned), one, more)}: {names(node.name for node in planned)}"
-        joined = f"after the join: ipamc apply {cluster.name}"
-        fix = f"{joined}; with Argo CD or Flux: refresh, compile and merge"
+        older = f"operators before Cilium {text(since(Capability.DO_NOT_GC))}"
+        because = f"because {older} delete a CiliumNode without a Node"
+        gets = "gets its block at the first apply after it joins"
+        get = "get their blocks at the first apply after they join"
+        what = f"{gets if len(planned) == 1 else get}, {because}"
+        message = several([node.name for node in planned], "planned node", what)
+        joined = f"when they have joined: ipamc apply {cluster.name}"
+        fix = f"{joined}; where Argo CD or Flux applies, refresh, compile and merge then"
         found = note("IPC0568", planned[0].at / "planned", message, also=[cluster.version_here], help=fix)
         yield found.about(node.name for node in planned)
 

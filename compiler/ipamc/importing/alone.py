@@ -84,8 +84,8 @@ def alone(dump: Dump, schemas: Mapping[str, str]) -> Alone:
     findings = [*left_out(dump.apart, without), *facts.found]
     ours = calico or keeps(dump, Mode.CLUSTER_POOL)
     if not ours:
-        giver = rules.GIVERS.get(facts.mode, "ipamc does not know this mode")
-        text = f"ipam: {shown(facts.mode)}: {giver}, and nodes have no blocks to check"
+        giver = rules.GIVERS.get(facts.mode, "ipamc does not support this mode")
+        text = f"ipam: {shown(facts.mode)}: {giver}, so nodes have no blocks to check"
         finding = rules.mode_not_ours(config, text, (), None)
         findings.append(replace(finding, severity=Severity.NOTE, help=""))
     mode = Mode(facts.mode) if facts.mode in set(Mode) else _mode(dump)
@@ -200,6 +200,6 @@ def _networks_apart(dump: Dump, facts: Facts) -> Iterator[Diagnostic]:
         outer, inner = pairs[0]
         more = f"; {count(len(pairs), 'overlap')} in all" if pairs[1:] else ""
         also = [Related(at, text) for pair in pairs[:MOST_PLACES] for _, text, at in pair]
-        text = f"{inner[1]} is inside the network of {outer[1]}: packets go to one of them{more}"
+        text = f"{inner[1]} is inside the network of {outer[1]}: packets reach only one of them{more}"
         way_out = f"give {outer[1].partition(' (')[0]} another network"
         yield error("IPC0915", inner[2], text, also=also, help=way_out)

@@ -83,7 +83,7 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
     log.add([*draft.decisions, *about_nodes(dump, draft, facts.managed, silent=silent)])
     if provider:
         log.add([rules.provider_gives(dump.at, provider)])
-        why = f"{provider.name} gives its blocks, and ipamc gives none"
+        why = f"{provider.name} gives the blocks of this pool; ipamc gives none"
         pools = tuple([replace(pool, disabled=True, comment=pool.comment or why) for pool in draft.pools])
         draft = replace(draft, pools=pools, spec={**draft.spec, "unmatchedNodes": "skip"})
     draft = log.keep(with_excluded(dump, draft, facts))
@@ -130,24 +130,24 @@ def _unknown(dump: Dump, facts: Facts, options: Options) -> Iterator[Diagnostic]
     if calico_gives(dump):
         return
     if options.distinct:
-        problem = "--distinct is for a cluster that Calico serves, and the dump has no blocks of Calico alone"
-        way_out = "import it without --distinct; later: ipamc runbook CLUSTER --change new-range"
+        problem = "--distinct needs a dump of a cluster in which only Calico gives blocks"
+        way_out = "import without --distinct; later: ipamc runbook CLUSTER --change new-range"
         yield calico_rules.not_distinct(dump.at, problem, way_out)
     modes = [mode.value for mode in Mode]
     at = facts.config_at or dump.at
     if not facts.mode:
         tells = is_cluster_cidr(dump) or calico.uses_pod_cidrs(dump)
         if options.mode is None and (facts.config_at or dump.cilium_nodes or not tells):
-            others = "CiliumNodes, and no" if dump.cilium_nodes else "neither CiliumNodes nor"
+            others = "CiliumNodes, but no" if dump.cilium_nodes else "neither CiliumNodes nor"
             what = "no ipam in" if facts.config_at else others
             yield rules.mode_unknown(at, what, cilium_nodes=bool(dump.cilium_nodes), managed=facts.managed)
     elif options.mode is None and facts.mode not in modes:
-        giver = rules.GIVERS.get(facts.mode, "ipamc does not know this mode")
+        giver = rules.GIVERS.get(facts.mode, "ipamc does not support this mode")
         problem = f"ipam: {shown(facts.mode)}: {giver}"
         yield rules.mode_not_ours(at, problem, modes, facts.managed)
     elif options.mode is None and facts.chained:
         problem = f"cni-chaining-mode: {shown(facts.chained)}"
-        problem += ": another plugin gives pods their addresses, and not Cilium"
+        problem += ": another plugin, not Cilium, gives pods their addresses"
         yield rules.mode_not_ours(at, problem, modes, facts.managed)
     elif options.mode is not None and facts.mode in modes and facts.mode != options.mode:
         yield rules.other_mode(at, facts.mode, options.mode)

@@ -101,7 +101,7 @@ def _one_block(
     every = [block for block in _all_blocks(blocks) if block.family in families]
     ranges = [block for block in ranges if block.family in families]
     given = [block for block in ranges if block.prefix <= masks[block.family]]
-    if small := [f"{one}, in which no /{masks[one.family]} fits" for one in ranges if one not in given]:
+    if small := [f"{one}, too small for a /{masks[one.family]}" for one in ranges if one not in given]:
         place = facts.config_at if shell.mode is Mode.CLUSTER_POOL else None
         decisions.append(unreadable(place or at, "the list of ranges", small))
     for family in families:
@@ -120,7 +120,7 @@ def _one_block(
         sizes: dict[int, int] = {}
         for block in strangers:
             sizes[block.family] = max(block.prefix, sizes.get(block.family, 0))
-        why = "blocks outside the configured ranges; no new ones"
+        why = "blocks in use outside the configured ranges; no new blocks"
         pools.append(replace(_pool(OUTSIDE, strangers, sizes), disabled=True, comment=why))
     return replace(shell, pools=tuple(pools), decisions=tuple(decisions))
 
@@ -135,7 +135,7 @@ def _proposed(dump: Dump, facts: Facts, draft: Draft) -> Draft:
     least = max(8, (2 * len(dump.nodes) - 1).bit_length())  # two blocks a node
     ranges = [block for family, size in sizes.items() for block in _free(dump, facts, family, size - least)]
     said = [rules.ranges_derived(facts.config_at or dump.at, ranges, facts.mode)] if ranges else []
-    pools = [replace(_pool(_DEFAULT, ranges, sizes), comment="a proposal of ipamc import")] if ranges else []
+    pools = [replace(_pool(_DEFAULT, ranges, sizes), comment="proposed by ipamc import")] if ranges else []
     return replace(draft, fresh=True, proposed=bool(pools), pools=tuple(pools), decisions=tuple(said))
 
 
@@ -184,7 +184,7 @@ def _multi_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
                 labels=pool.labels,
                 more={key: spec[key] for key in further if spec.get(key) not in (None, False)},
                 pods_only=not first and pool.name in asked,
-                comment="" if first else "pods ask for it by annotation; ipamc gives no node a block of it",
+                comment="" if first else "pods request it by annotation; no node gets a block of it",
             )
         )
     names = {pool.name for pool in pools}
@@ -195,7 +195,7 @@ def _multi_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
     named = [facts.config.get(_DEFAULT_POOL_KEY, ""), *created, *chosen] if dump.pools else []
     here = [name for name in created if name in names]
     for name in sorted({*named} - names - {""}):
-        by, odd = chosen.get(name), [f"pool {shown(name)}, which the dump has not"]
+        by, odd = chosen.get(name), [f"pool {shown(name)}, which the dump lacks"]
         whose = f"CiliumNodeConfig {by.name}" if by else "cilium-config"
         decisions.append(unreadable(by.at if by else facts.config_at or dump.at, whose, odd))
     return Draft(

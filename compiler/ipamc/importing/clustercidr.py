@@ -205,10 +205,10 @@ def _cluster_cidr(item: SeenObject, notes: list[Diagnostic]) -> _ClusterCidr:
     ranges = {family: cidr_of(item, text, notes) for family, text in ((4, spec.ipv4), (6, spec.ipv6)) if text}
     sizes = {family: BITS[family] - spec.per_node_host_bits for family in ranges}
     if not ranges:
-        raise msgspec.ValidationError("it has no ipv4 and no ipv6")
+        raise msgspec.ValidationError("it has neither ipv4 nor ipv6")
     for family, block in ranges.items():
         if block.family != family or not block.prefix <= sizes[family] <= BITS[family]:
-            problem = f"{block} has no block of {spec.per_node_host_bits} host bits of IPv{family}"
+            problem = f"{block} has no room for an IPv{family} block of {spec.per_node_host_bits} host bits"
             raise msgspec.ValidationError(problem)
     return _ClusterCidr(
         name=item.name,

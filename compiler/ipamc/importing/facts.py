@@ -215,7 +215,7 @@ def _apart(dump: Dump, calico: Iterable[tuple[str, Block]]) -> Iterator[DraftRan
     found += [pair for pair in calico if pair[0] in apart]
     found += [(name, Block(*ip, BITS[ip[0]])) for name in apart for ip in dump.in_use.get(name, ())]
     for name, block in found:
-        why, at = f"node {name}, which runs no Cilium", apart[name].at
+        why, at = f"node {name}, which does not run Cilium", apart[name].at
         yield DraftRange(block=block, why=why, at=at, kind="Node without Cilium")
 
 

@@ -39,7 +39,7 @@ _PLACES = frozenset({"rack", "row", "room", "datacenter", "dc", "site", "zone", 
 """Names of labels, with any prefix, for the place of a node: pools of addresses follow them."""
 _OURS = "ipamc/v1alpha1"
 _SCHEMA = "# yaml-language-server: $schema=../.schemas/{}.schema.json\n"
-_HEAD = "# Written by 'ipamc import --refresh', which writes it again: {}\n"
+_HEAD = "# Written by 'ipamc import --refresh', which overwrites it; {}\n"
 
 
 def flow(value: Any) -> str:
@@ -74,8 +74,8 @@ def cluster_text(name: str, draft: Draft, facts: Facts, cilium: Version, managed
         width = max(len(flow(item.block)) for item in draft.excluded)
         rows += [f"  - {flow(item.block):<{width}}  # {_comment(item.why)}" for item in draft.excluded]
     else:
-        known = "what the dump tells is inside a pool, and reserved there"
-        why = known if any(pool.reserved for pool in draft.pools) else "the dump does not tell"
+        known = "a pool reserves those of the dump"
+        why = known if any(pool.reserved for pool in draft.pools) else "the dump does not show them"
         rows.append(f"  excludedCIDRs: []  # service range, node networks, other clusters: {why}")
     if facts.bgp != "none":
         rows.append(f"  bgp: {flow(facts.bgp)}")
@@ -221,7 +221,7 @@ def inventory_text(
     ]
     by_name = sorted([*rows, *planned], key=lambda row: str(row.get("name") or row["names"]))
     lines = [f"- {flow(row)}\n" for row in by_name]
-    text = inventory_head(_HEAD.format("planned nodes stay, what else you write is lost"))
+    text = inventory_head(_HEAD.format("planned nodes stay, other edits are lost"))
     return f"{text}{''.join(lines)}" if lines else text.replace("nodes:\n", "nodes: []\n")
 
 
@@ -261,7 +261,7 @@ def evidence_text(dump: Dump, mode: Mode, given: Mapping[str, Blocks]) -> str:
         f"- {flow({'metadata': {'name': name, **(goes if name in going else {})}, 'spec': {'ipam': ipam}})}\n"
         for name, ipam in sorted({**going, **ipam_of}.items())
     ]
-    head = _HEAD.format("the blocks that CiliumNodes show in the running cluster")
+    head = _HEAD.format("the blocks of the CiliumNodes in the cluster")
     listed = f"items:\n{''.join(lines)}" if lines else "items: []\n"
     return f"{head}apiVersion: cilium.io/v2\nkind: CiliumNodeList\n{listed}"
 

@@ -35,7 +35,7 @@ _ROLES = "node-role.kubernetes.io"
 _METAL3 = "Metal3Machine"
 _BY_INSTANCE = frozenset({"AWSMachine"})
 """Providers whose nodes have the cloud's name of the instance, which is unknown before."""
-_HEAD = "# Planned nodes. 'ipamc import --machines' adds to them, and changes no other line\n"
+_HEAD = "# Planned nodes. 'ipamc import --machines' adds nodes and changes no other line\n"
 _LIST = re.compile(rb"^nodes:(?P<none>[ \t]*\[[ \t]*\])?[ \t\r]*(?:#[^\n]*)?$", re.MULTILINE)
 _DASH = re.compile(rb"^( *)-[ \t\r\n]", re.MULTILINE)
 _OTHER = re.compile(rb"^[^ \t\r\n#-]", re.MULTILINE)
@@ -109,7 +109,7 @@ def of_table(table: Table) -> Machines:
     """Return the rows of a table. Raises Refused for errors in its form."""
     log = Log()
     if "name" not in table.columns:
-        way_out = "name the column of the nodes' names name, in English"
+        way_out = "rename the column of node names to name, in English"
         log.add([*table.findings, column_missing(Span(table.path, table.head), COLUMNS["name"], way_out)])
     log.add(table.findings)
     keys = [key for key in table.columns if key != "name"]
@@ -131,8 +131,8 @@ def of_inventory(path: str, data: bytes) -> Machines:
     """Return the nodes of an inventory of kubespray. Raises Refused if it has none, or is in error."""
     hosts, found = read_inventory(path, data)
     if not hosts:
-        none = "no host is in kube_node or kube_control_plane"
-        raise Refused((import_rules.not_of_one_cluster(Span(path), none, "name an inventory of kubespray"),))
+        none = "no host belongs to kube_node or kube_control_plane"
+        raise Refused((import_rules.not_of_one_cluster(Span(path), none, "pass an inventory of Kubespray"),))
     planned = [PlannedNode(name=name, labels=labels, at=at) for name, (at, labels) in hosts.items()]
     return Machines(planned=tuple(planned), joined={}, findings=tuple(found))
 

@@ -95,7 +95,7 @@ def read_plan(table: Table, cluster: str, sizes: Mapping[int, int]) -> PlannedPo
     log = Log()
     head = Span(table.path, table.head)
     if "prefix" not in table.columns:
-        way_out = "name the column of the CIDRs prefix, in English"
+        way_out = "rename the column of CIDRs to prefix, in English"
         log.add([*table.findings, column_missing(head, COLUMNS["prefix"][:3], way_out)])
     rows: list[PlannedPrefix] = []
     made: dict[str, _PoolRows] = {}
@@ -106,7 +106,7 @@ def read_plan(table: Table, cluster: str, sizes: Mapping[int, int]) -> PlannedPo
     log.add(chain(table.findings, parsed, arranged, _drafted(table, made, sizes, pools)))
     if not pools:
         text = "no row names a pool" if table.rows else "the table has no rows"
-        log.add([bad_pool(head, text, "write the name of its pool beside each range, in a column pool")])
+        log.add([bad_pool(head, text, "name the pool of each range in a column pool")])
     if rest:
         log.add([not_taken(table.at(rest[0].row, "prefix"), len(rest))])
     return PlannedPools(pools=tuple(pools), findings=tuple(log.diagnostics))
@@ -135,8 +135,8 @@ def _parsed(table: Table, cluster: str, rows: list[PlannedPrefix]) -> Iterator[D
         if pool and (problem_of_name := checked[pool]):
             better = _NOT_A_NAME.sub("-", pool.casefold()).strip("-.")[:60]
             hint = "" if subdomain_problem(better) else f"write {better}, or "
-            text = f"{shown(pool)} cannot be the name of a pool: it {problem_of_name}"
-            way_out = f"{hint}add a column pool, which is empty where a row is no range"
+            text = f"{shown(pool)} cannot be a pool name: it {problem_of_name}"
+            way_out = f"{hint}add a column pool, empty for rows that are not ranges"
             yield bad_pool(table.at(row, source), text, way_out)
             continue
         rows.append(PlannedPrefix(row=row, block=block, pool=pool, status=plain(row.cells.get("status", ""))))
@@ -204,10 +204,10 @@ def _drafted(
                 yield bad_block_size(table.at(item.row, "blockSize"), problem)
             mine, column, problem = _selector(item.row)
             if not problem and first is not None and mine != selector:
-                problem = f"pool {shown(name)} is for other nodes in line {first.row.line}"
+                problem = f"pool {shown(name)} selects other nodes in line {first.row.line}"
             if problem:
-                way_out = "write the same in every range of the pool"
-                way_out += ", or in a column nodeSelector an expression such as has(rack)"
+                way_out = "write the same place for every range of the pool"
+                way_out += ", or an expression such as has(rack) into a column nodeSelector"
                 yield bad_place(table.at(item.row, column), problem, way_out)
             elif first is None:
                 first, selector = item, mine
@@ -234,7 +234,7 @@ def _size(item: PlannedPrefix, sizes: Mapping[int, int]) -> tuple[int, str]:
     if not item.block.prefix <= size <= longest:
         what = shown(text) if size < 0 else f"/{size}"
         has = f"/{item.block.prefix} to /{longest}"
-        return 0, f"{what} is no block size of {item.block}, which has {has}"
+        return 0, f"{what} is not a block size for {item.block}, which allows {has}"
     return size, ""
 
 
@@ -248,10 +248,10 @@ def _selector(row: Row) -> tuple[str, str, str]:
             try:
                 parse_calico(text)
             except SelectorError as problem:
-                return "", column, f"{shown(text)} is no nodeSelector: {problem.message}"
+                return "", column, f"{shown(text)} is not a nodeSelector: {problem.message}"
             return text, column, ""
         if problem_of_value := label_value_problem(text):
-            return "", column, f"{shown(text)} cannot be the value of a node's label: it {problem_of_value}"
+            return "", column, f"{shown(text)} cannot be a label value: it {problem_of_value}"
         return f'{ZONE} == "{text}"', column, ""
     return "", "nodeSelector", ""
 
@@ -270,20 +270,20 @@ def differences(plan: PlannedPools, cluster: Cluster) -> Iterator[Diagnostic]:
                 there = [cidr.block for cidr in part.ranges] if part else []
                 at = part.at if part else pool.at
                 if missing := _beyond(there, ranges):
-                    text = f"has no {names(map(str, missing))}, which is planned"
-                    yield not_as_planned(planned, missing[0], at, text, "add it to the cidrs of the pool")
+                    text = f"lacks the planned {names(map(str, missing))}"
+                    yield not_as_planned(planned, missing[0], at, text, "add it to cidrs of the pool")
                 if beyond := _beyond(ranges, there):
-                    way_out = "nothing, if only the plan is behind"
-                    way_out += "; to give it up: ipamc runbook CLUSTER --change decommission"
+                    way_out = "if only the plan is out of date, do nothing"
+                    way_out += "; to give up the range: ipamc runbook CLUSTER --change decommission"
                     text = f"has {names(map(str, beyond))}, which is not planned"
                     yield not_as_planned(planned, ranges[0], at, text, way_out)
                 size = planned.draft.sizes[family]
                 if part and part.block_size != size:
-                    text = f"has the blockSize {part.block_size}, and {size} is planned"
+                    text = f"has blockSize {part.block_size}, but {size} is planned"
                     yield not_as_planned(planned, ranges[0], at, text, "change one of the two")
             if left := _beyond([cidr.block for cidr in pool.reserved], planned.draft.reserved):
-                text = f"may give {names(map(str, left))} to nodes, which the plan keeps free"
-                way_out = "see who has it: ipamc which CIDR; then add it to the reserved of the pool"
+                text = f"may give nodes {names(map(str, left))}, which the plan keeps free"
+                way_out = "see who holds it: ipamc which CIDR; then add it to reserved of the pool"
                 yield not_as_planned(planned, next(iter(planned.at)), pool.at, text, way_out)
 
 
@@ -294,12 +294,12 @@ def _beyond(known: Iterable[Block], blocks: Iterable[Block]) -> list[Block]:
 
 
 def rows_overlap(table: Table, item: PlannedPrefix, outer: PlannedPrefix) -> Diagnostic:
-    """IPC0874: planned ranges share no address."""
-    where = "the same addresses as" if item.block == outer.block else "inside"
-    text = f"{item.block} of pool {shown(item.pool)} is {where} {outer.block} of pool {shown(outer.pool)}"
+    """IPC0874: planned ranges do not overlap."""
+    where = "has the same addresses as" if item.block == outer.block else "is inside"
+    text = f"{item.block} of pool {shown(item.pool)} {where} {outer.block} of pool {shown(outer.pool)}"
     also = [Related(table.at(outer.row, "prefix"), f"{outer.block} here")]
-    way_out = "remove one of the two rows; if its addresses are to be kept free"
-    way_out += ", empty the name of its pool and write the status reserved"
+    way_out = "remove one of the two rows; to keep its addresses free"
+    way_out += ", clear its pool name and set its status to reserved"
     return error("IPC0874", table.at(item.row, "prefix"), text, also=also, help=way_out)
 
 
@@ -310,22 +310,22 @@ def bad_pool(at: At, problem: str, way_out: str) -> Diagnostic:
 
 def bad_block_size(at: At, problem: str) -> Diagnostic:
     """IPC0876: a pool has one block size in each family, not larger than its ranges."""
-    way_out = "write one number in the column blockSize of every range of the pool, such as 26"
+    way_out = "write the same number, such as 26, in the column blockSize of every range of the pool"
     return error("IPC0876", at, problem, help=f"{way_out}, or add --block-size 26")
 
 
 def bad_place(at: At, problem: str, way_out: str) -> Diagnostic:
-    """IPC0877: the ranges of a pool are for the same nodes."""
+    """IPC0877: all ranges of a pool are for the same nodes."""
     return error("IPC0877", at, problem, help=way_out)
 
 
 def not_as_planned(planned: PlannedPool, block: Block, at: Place, text: str, way_out: str) -> Diagnostic:
-    """IPC0878: a pool that exists is as the table plans it."""
+    """IPC0878: an existing pool matches the table."""
     also = [Related(planned.at[block], "planned here")]
     return warning("IPC0878", at, f"pool {shown(planned.draft.name)} {text}", also=also, help=way_out)
 
 
 def not_taken(at: At, number: int) -> Diagnostic:
     """IPC0880: prefixes that name no pool and lie in no range of a pool are left out."""
-    text = f"left out: {count(number, 'row')} without a pool, in no planned range, or deprecated"
+    text = f"left out: {count(number, 'row')} outside planned ranges, without a pool or deprecated"
     return note("IPC0880", at, f"{text}; the first is here")

@@ -23,9 +23,9 @@ from ipamc.read.schema import with_reference
 _WIDTH = 104
 _WAYS = ("oneOf", "anyOf", "allOf")
 _LEGEND = (
-    "A cell in **bold** was run: a server, an agent or a chart of that minor was seen to do so. "
-    "A plain one was read in its source; one with a question mark is inferred. "
-    "The last column names the rule (`ipamc explain CODE`) or the rendered files that rest on it."
+    "A **bold** cell was observed in a running server, agent or chart of that minor. "
+    "A plain cell was read in the source; a cell with a question mark is inferred. "
+    "The last column names the rule (`ipamc explain CODE`) or the rendered files that depend on it."
 )
 _CELLS = {Basis.RUN: ("**no**", "**yes**"), Basis.READ: ("no", "yes"), Basis.INFERRED: ("no?", "yes?")}
 

@@ -24,13 +24,13 @@ _WIDTH = 13
 
 def text(node: ExplainedNode, lock: str, find: Find) -> str:
     """Return a row for each reason, with file and line of its source; `lock` is the lock's path."""
-    planned = ", planned: it has not joined yet" if node.planned else ""
+    planned = ", planned, not joined yet" if node.planned else ""
     words = terms(node.node)
     rows = [f"{visible(node.node)} of {visible(node.cluster)}: {node.status}{planned}"]
     rows += [_row("note", note) for note in node.notes]
     if node.at:
         labels = ", ".join(f"{key}={value}" for key, value in node.labels.items())
-        without = "no label that a selector tests" if node.pools else "its CiliumNode"
+        without = "no label that a selector uses" if node.pools else "its CiliumNode"
         rows += [_row(words.unit, labels or without), _row("", _line(find(node.at)))]
     passed_over = [pool for pool in node.pools if pool.verdict is PoolRole.PASSED_OVER]
     first = passed_over[:REJECTED_SHOWN]
@@ -61,7 +61,7 @@ def _block(block: ExplainedBlock, lock: str, find: Find) -> Iterator[str]:
     if block.number:
         yield _row("", f"{lock}:{block.number}")
     if block.at:
-        how = "shown" if block.origin is Origin.ADOPTED else "the address is" if block.follows else "pinned"
+        how = "shown" if block.origin is Origin.ADOPTED else "its address is" if block.follows else "pinned"
         yield _row("", f"{_line(find(block.at))}: {how} here")
 
 

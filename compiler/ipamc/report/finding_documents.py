@@ -239,7 +239,7 @@ def _tests(suites: Element, cluster: str, path: str, checked: list[Checked]) -> 
             worst = min(test.findings, key=lambda finding: finding.severity)
             _add(case, "failure", {"type": worst.code, "message": visible(worst.message)}, text)
         elif test.status == "skipped":
-            _add(case, "skipped", {"message": "it is about no node here"})
+            _add(case, "skipped", {"message": "it applies to no node here"})
         elif text:
             _add(case, "system-out", {}, text)
 

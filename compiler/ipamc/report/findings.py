@@ -214,7 +214,7 @@ def github(content: Content) -> str:
     for kind, commands in kinds.items():
         if (more := len(commands) - GITHUB_ANNOTATIONS + 1) > 1:
             word = _WORDS[kind]
-            text = f"and {more:,} more {word}s, which GitHub shows no annotation for: see the log"
+            text = f"and {more:,} more {word}s, without an annotation on GitHub: see the log"
             commands.insert(GITHUB_ANNOTATIONS - 1, command(word, text, title="ipamc"))
         rows += commands
     if left_out := sum(content.more.values()):
@@ -235,14 +235,14 @@ _STYLES = {"passed": "dim", "failed": "error", "warned": "warning", "skipped": "
 def tests_text(cluster: str, checked: Sequence[Checked], *, colour: bool) -> str:
     """Return a line with the cluster and the number of passed tests, then a line for each test in order."""
     if not checked:
-        way_out = "write some in a document of kind Tests beside the Cluster (ipamc schema Tests)"
+        way_out = "write a document of kind Tests beside the Cluster (ipamc schema Tests)"
         return f"{visible(cluster)}: no tests: {way_out}\n"
     of_status = Counter(test.status for test in checked)
     numbers = [f"{of_status[status]:,} {status}" for status in _STYLES if of_status[status]]
     lines = [f"{visible(cluster)}: {count(len(checked), 'test')}, {', '.join(numbers)}"]
     for test in checked:
         status = paint(f"{test.status:<7}", _STYLES[test.status], colour=colour)
-        about = "about no node here" if test.status == "skipped" else test.subjects
+        about = "applies to no node here" if test.status == "skipped" else test.subjects
         lines.append(f"  {status}  {visible(test.name)} ({about})")
     return "\n".join(lines) + "\n"
 

@@ -29,15 +29,15 @@ def state(line: Line, *, started: bool = False) -> str:
 
 def about_started(name: str, started: Collection[Block]) -> str:
     """Return the line that explains `held at start`."""
-    held = f"{visible(name)}: {count(len(started), 'block')} held at start: what a node started with"
-    shown = "no CiliumNode of the input shows that the nodes have them now (kubectl get ciliumnodes -o json)"
+    held = f"{visible(name)}: {count(len(started), 'block')} held at start, which a node started with"
+    shown = "no CiliumNode of the input shows the blocks that the nodes hold now"
     return f"{held}. Cilium's operator gives out the blocks of such pools, and {shown}"
 
 
 def about_disputed(name: str, nodes: Collection[str]) -> str:
     """Return the line about disputed nodes."""
     shown = visible(name)
-    return f"{shown}: {several(sorted(nodes), 'node', 'disputed')}; what to do: ipamc compile {shown} --check"
+    return f"{shown}: {several(sorted(nodes), 'node', 'disputed')}; for fixes: ipamc compile {shown} --check"
 
 
 def state_record(line: Line, *, started: bool = False) -> dict[str, str | bool | int]:
@@ -131,7 +131,7 @@ def dropped_lines(path: str, dropped: tuple[Dropped, ...], *trunks: str) -> list
         has = f"{holder.node} {f'left on {holder.since}' if holder.since else 'has'}"
         why = f"has {holder.block}" if holder.node == line.node else has
         on = "" if each.trunk is None else f" on {trunks[each.trunk]}"
-        moves = f"to move {line.node} nevertheless: ipamc lock --renumber {line.node}"
-        again = moves if line.state is State.PENDING else "compile places it again"
+        moves = f"to move {line.node} anyway: ipamc lock --renumber {line.node}"
+        again = moves if line.state is State.PENDING else "the next compile places it again"
         rows.append(visible(f"{path}: dropped {line.block} of node {line.node}, which {why}{on}; {again}"))
     return rows

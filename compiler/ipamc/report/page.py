@@ -73,7 +73,7 @@ def render_plan(report: PlanReport, assets: Mapping[str, str], day: str) -> str:
     pictures = [cluster.picture for cluster in report.clusters if cluster.picture]
     parts = [Part(map=each.map, versions=each.versions, lock_path=each.lock_path) for each in pictures]
     about = About(
-        title="Plan of addresses",
+        title="Address plan",
         subtitle=f"against {report.base or 'the disk'}, {day}",
         day=day,
         plan=plan(report),
@@ -168,7 +168,7 @@ def _nobody(part: Part, *, several: bool) -> Iterator[str]:
     unused = {each.use.pool.name for each in meant if not each.first + each.further}
     if unused and part.map.cluster.nodes and not isinstance(part.map.cluster, AddressSpace):
         where = f"{part.map.cluster.name}: " if several else ""
-        which = f"{count(len(unused), 'pool')} with a nodeSelector that selects no node: {names(unused)}"
+        which = f"{count(len(unused), 'pool')} without a node in the inventory: {names(unused)}"
         yield visible(f"{where}{which}")
 
 
@@ -213,7 +213,7 @@ def _pool(pool: PoolMap, words: Terms) -> dict[str, str]:
     ]
     facts_of += [f"priority {model.priority}"] if model.priority else []
     facts_of += [f"overflow to {', '.join(model.overflow)}"] if model.overflow else []
-    kept = "Disabled: gives no new blocks. " if model.disabled else ""
+    kept = "Disabled: gives out no new blocks. " if model.disabled else ""
     if model.follows:
         kept = f"Follows {networks(model)}: the address of a node decides its block. "
     kept = "Only for pods: serves no node by itself. " if model.pods_only else kept

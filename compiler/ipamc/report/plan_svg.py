@@ -73,7 +73,7 @@ def render(report: PlanReport) -> str:
         elif cluster.difference is None:
             drawing.text(f"{cluster.name}: {cluster.status}: {cluster.said}")
     if drawing.left_out:
-        drawing.text(f"and {count(drawing.left_out, 'more row')} with changes, which the plan's text has")
+        drawing.text(f"and {count(drawing.left_out, 'more row')} with changes (see the text of the plan)")
     if drawing.rows:
         drawing.y += 4
         x = 10
@@ -164,7 +164,7 @@ def _range(
                 drawing.parts.append(_box(sort, row, cells, line.block, x, drawing.y, said))
         here = {(line.block, line.node) for line in lines_over(lines[1], row)}
         drawing.parts += [
-            _box("gone", row, cells, block, x, drawing.y, f"{block} of {node}: not in the lock any more")
+            _box("gone", row, cells, block, x, drawing.y, f"{block} of {node}: no longer in the lock")
             for block, node in sorted(rows[number] - here)
         ]
         drawing.y += _ROW

@@ -30,12 +30,11 @@ from ipamc.review.diff.plan_report import ClusterReport, PlanReport, PlanStatus
 NONE = "(none)"
 ARROW = "→"
 _FAULTS = {
-    VANISHED: "vanished from the lock: the base has these lines, "
-    "and no line covers any of their addresses now",
-    Verdict.TAKEN: "changed hands without consent: no line of the base is pending for these nodes, "
-    "and none keeps the block",
-    Verdict.ENDED_EARLY: "out of quarantine early: its days are not over",
-    Verdict.DATED: "in quarantine since a day that cannot be",
+    VANISHED: "vanished from the lock: the base has these lines, but no line covers their addresses now",
+    Verdict.TAKEN: "changed hands without consent: in the base, no line is pending for these nodes "
+    "or keeps the block",
+    Verdict.ENDED_EARLY: "out of quarantine early: quarantineDays are not over",
+    Verdict.DATED: "in quarantine since an impossible day",
 }
 
 
@@ -142,17 +141,17 @@ def _sections(difference: Difference, name: str) -> Iterator[Section]:
     lines = difference.lines
     for fault, title in _FAULTS.items():
         yield _former(title, [each for each in lines.unlawful if each.fault == fault], Sign.URGENT)
-    title = "disputed: the lock and the cluster disagree, and the line stays (ipamc explain disputed)"
+    title = "disputed: the lock and the cluster disagree, so the line stays (ipamc explain disputed)"
     disputed = [(node, block or "none") for node, block in difference.disputed]
     yield Section(title, ("node", "block of the lock"), disputed, Sign.URGENT)
     weaker = [(setting.name, setting.old, ARROW, setting.new) for setting in difference.weaker]
     yield Section("less safe than before", ("setting", "base", "", "now"), weaker, Sign.URGENT)
-    title = f"steps, in this order (ipamc runbook {name} has them with checks)"
+    title = f"steps, in this order (with checks: ipamc runbook {name})"
     steps = [(f"{number}.", step) for number, step in enumerate(difference.steps, 1)]
     yield Section(title, ("step", "what to do"), steps, Sign.URGENT)
     yield _renumbers("renumbered", lines.completed, Sign.URGENT)
     settle = next((f"then ipamc lock {name} --settle {first.node}" for first in lines.pending), "")
-    title = f"to be renumbered: drain the node, {settle}; ipamc runbook {name} has all steps"
+    title = f"to be renumbered: drain the node, {settle}; for all steps: ipamc runbook {name}"
     if difference.unit != "node":
         title = f"to be renumbered: reserve the old range in its pool, move its nodes, {settle}"
     yield _renumbers(title, lines.pending, Sign.URGENT)
@@ -164,16 +163,16 @@ def _sections(difference: Difference, name: str) -> Iterator[Section]:
     nothing = of_cluster and not difference.flags and not difference.lines.completed
     restarts = [(restart.sentence,) for restart in difference.restarts]
     if nothing and not restarts:
-        restarts = [("nothing restarts: no flag changes, and no block or default pool of a running node",)]
+        restarts = [("nothing restarts: no flag, block or default pool of a running node changes",)]
     yield Section("restarts", ("what restarts, and why",), restarts)
     leaving = [(group.sentence,) for group in difference.leaving]
-    yield Section("leave the tree and stay in the cluster", ("which, and what they do",), leaving)
+    yield Section("removed from rendered/, still in the cluster", ("which, and what they do",), leaving)
     yield from _configuration(difference)
     yield _former("quarantined", lines.left)
     yield _former("released", lines.released)
     again = [each for each in lines.of(Verdict.GIVEN) if each.before and each.before.since]
-    yield _former("out of quarantine, and given out again", again)
-    yield _former("given back, quarantined", lines.of(Verdict.GIVEN_BACK))
+    yield _former("out of quarantine and given out again", again)
+    yield _former("given back, in quarantine", lines.of(Verdict.GIVEN_BACK))
     single = [
         (found.line.node, str(found.line.block), _addresses(found.before), ARROW, _addresses(found.after))
         for found in lines.resized
@@ -208,12 +207,12 @@ def _configuration(difference: Difference) -> Iterator[Section]:
     head = ("pool", "block size", "before", "", "now", "of", "addresses")
     about = f"{count(same, 'pool')} unchanged" if same else ""
     yield Section("capacity, in free blocks", head, changed, about=about)
-    title = "aggregates, of held and pending blocks (ipamc aggregates)"
+    title = "aggregates of held and pending blocks (ipamc aggregates)"
     prefixes = [(of.pool or NONE, changed_prefixes(of)) for of in difference.prefixes]
     yield Section(title, ("pool", "prefixes"), [row for row in prefixes if row[1]], folded=True)
-    title = "filters of routers, in this order (ipamc aggregates --output frr|junos|ios-xr)"
+    title = "router filters, in this order (ipamc aggregates --output frr|junos|ios-xr)"
     filters = difference.prefixes if difference.announced else ()
-    before, after = "before the apply, add", "after the apply and what restarts, remove"
+    before, after = "before the apply, add", "after the apply and its restarts, remove"
     added = [(of.pool or NONE, before, filter_lines(of.added)) for of in filters]
     removed = [(of.pool or NONE, after, filter_lines(of.removed)) for of in filters]
     yield Section(title, ("pool", "when", "lines"), [row for row in (*added, *removed) if row[2]])
@@ -231,9 +230,9 @@ def _pools(difference: Difference) -> Iterator[tuple[str, str, str]]:
             yield pool.name, pool.change, "; ".join(fields)
     for (before, after), moved in difference.lines.pool_transfers.items():
         blocks = count(len(moved), "block")
-        yield after or NONE, "has the lines of", f"{before or NONE}: {blocks}, no {difference.unit} moves"
+        yield after or NONE, "takes the lines of", f"{before or NONE}: {blocks}, no {difference.unit} moves"
     if not difference.pools_known:
-        yield NONE, "unknown", "this version cannot read the base's documents"
+        yield NONE, "unknown", "this version of ipamc cannot read the base"
 
 
 def _quoted(value: str | None) -> str:
@@ -256,7 +255,7 @@ def _addresses(line: Line | None) -> str:
 def _former(title: str, changes: Sequence[LineChange], sign: Sign = Sign.REMOVED) -> Section:
     rows, about = [], []
     for found in changes:
-        was, now = found.before or found.line, "no line has its addresses"
+        was, now = found.before or found.line, "no line covers its addresses"
         if found.now and (found.to or found.now.block != was.block):
             what = "its addresses" if found.now.block.contains(was.block) else found.now.block
             now = f"{terms(found.now.node).unit} {found.now.node} has {what}"

@@ -32,7 +32,7 @@ class ClusterAggregates(Struct, frozen=True, kw_only=True):
         """Return the displayed name of a group."""
         if group.name:
             return group.name
-        return f"(without {self.label})" if self.label else "(outside every pool)"
+        return f"(without {self.label})" if self.label else "(outside all pools)"
 
 
 def render(clusters: Sequence[ClusterAggregates], *, colour: bool = False) -> str:
@@ -178,7 +178,7 @@ def _lists(
     lines: Callable[[str, int, Sequence[Match]], Iterator[str]],
 ) -> str:
     within = match == "within"
-    about = "prefixes and the routes of blocks in them" if within else "these prefixes alone"
+    about = "prefixes and the routes of blocks in them" if within else "only these prefixes"
     text = [f"{comment} by ipamc aggregates --match {match}: {about}"]
     for cluster in clusters:
         for group in cluster.groups:
@@ -227,5 +227,5 @@ def netbox_summary(changes: NetBoxImport) -> list[str]:
         if prefixes:
             which = names((visible(str(there.block)) for there in prefixes), limit=10)
             number = count(len(prefixes), "prefix", "prefixes")
-            lines.append(f"{why}, and left as they are: {number} ({which})")
+            lines.append(f"{why}, left unchanged: {number} ({which})")
     return lines

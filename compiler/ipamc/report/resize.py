@@ -19,7 +19,7 @@ def table(rows: Sequence[Sized], *, every: bool) -> str:
     """Return the rows that change or cannot change, or `every` row; and the number of omitted rows."""
     some = [row for row in rows if every or row.verdict not in {Verdict.KEPT, Verdict.REPORTED}]
     kept = len(rows) - len(some)
-    last = f"{count(kept, 'row')} more, where nothing changes: --all\n" if kept else ""
+    last = f"{count(kept, 'row')} more without a change: --all\n" if kept else ""
     cells = []
     for row in some:
         numbers = (f"{len(row.blocks):,}", f"{row.used:,}", f"{row.usable:,}", f"{row.percent:.1f} %")
@@ -37,7 +37,7 @@ def decision(row: Sized) -> str:
         parts.append(f"{count(row.growth.blocks, 'block')} more{part}")
     parts += [f"gives back {block}" for block in row.reclaimed]
     if row.prefix:
-        parts.append(f"a /{row.prefix} would do")
+        parts.append(f"a /{row.prefix} is enough")
     words = ", ".join(parts)
     if row.verdict in {Verdict.GROWS, Verdict.GIVES_BACK}:
         return f"{words} ({row.why})" if row.why else words

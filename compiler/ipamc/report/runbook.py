@@ -22,7 +22,7 @@ from ipamc.review.runbook.steps import Phase, Runbook, Step, Wave, Where
 PLACES = {
     Where.HERE: "",
     Where.NODE: "on each of these nodes",
-    Where.PIPELINE: "the pipeline runs it after the merge; without a pipeline you do",
+    Where.PIPELINE: "the pipeline runs it after the merge; without a pipeline, run it yourself",
     Where.FORGE: "after the merge",
     Where.EDITOR: "edit",
 }
@@ -76,7 +76,7 @@ def _looped(phase: Phase, numbers: Iterator[int]) -> Iterator[str]:
     total = sum(len(wave.nodes) for wave in phase.waves)
     yield (
         f"{count(total, 'node')} in {count(len(phase.waves), 'wave')}. "
-        "Write the names of each wave's nodes into a file first, in the folder of your shell:"
+        "First write the nodes of each wave into a file in the current folder:"
     )
     yield from _block("", "sh", written(phase))
     yield ""
@@ -86,7 +86,7 @@ def _looped(phase: Phase, numbers: Iterator[int]) -> Iterator[str]:
         again = f"Do all steps, then begin again with the next number, up to {last}"
         if last > first:
             yield f"### Waves {first} to {last} of {len(phase.waves)}\n"
-            yield f"{begin} {again}: a wave is finished before the next one begins.\n"
+            yield f"{begin} {again}. Finish each wave before you begin the next.\n"
         else:
             yield f"### Wave {first} of {len(phase.waves)}\n\n{begin}\n"
         for step in steps:

@@ -46,7 +46,7 @@ def text(found: Runway, history: History) -> str:
     head = ("POOL", "ROOM FOR", f"{words.block.upper()}S A WEEK", "LASTS")
     table = box(head, [rows], numbers={1}) if rows else "no pools\n"
     if len(found.edges) < 2:
-        return f"{name}: git has no week of history of its lock: nothing is said about its growth\n{table}"
+        return f"{name}: git has less than a week of history of its lock: no forecast of growth\n{table}"
     weeks, first = count(len(found.edges) - 1, "week"), _day(found.edges[0].second)
     lines = [line for pool in pools for line in explanation(pool, found.today)]
     below = "".join(f"{line}\n" for line in (*lines, *notes(found, history)))
@@ -88,7 +88,7 @@ def lasts(pool: PoolRunway) -> str:
     """Return how long there is room, as a range."""
     found, word = pool.lasts, verdict(pool)
     if word != "filling" or not found:
-        return "nothing is said" if word == "nothing" else word
+        return {"nothing": "unknown", "for pods alone": "only for pods"}.get(word, word)
     if found.soonest is None:
         return f"over {found.reach} weeks"
     if found.latest is None:
@@ -106,14 +106,14 @@ def explanation(pool: PoolRunway, today: str) -> Iterator[str]:
     for jump in grown.jumps:
         change = _signed(Fraction(jump.change, pool.size))
         share, day = round(100 * jump.share), _day(pool.weeks[jump.week + 1].second)
-        yield f"{name}: {change} in the week to {day} is {share} % of all that changed: not read as a trend"
+        yield f"{name}: {change} in the week to {day} is {share} % of the growth: no trend"
     if pool.switched:
-        yield f"{name}: {_signed(pool.switched)} blocks by nodes that moved between pools: not read as growth"
+        yield f"{name}: {_signed(pool.switched)} blocks from nodes that moved between pools: no growth"
     if not pool.lasts:
-        yield f"{name}: nothing is said: {_silence(pool)}"
+        yield f"{name}: unknown: {_silence(pool)}"
         return
     if not grown.changed:
-        yield f"{name}: {'else it' if grown.jumps else 'it'} has not changed in {count(grown.weeks, 'week')}"
+        yield f"{name}: {'otherwise ' if grown.jumps else ''}no change in {count(grown.weeks, 'week')}"
         return
     label = f"{name}: "
     ends = (pool.lasts.soonest, pool.lasts.middle, pool.lasts.latest)
@@ -122,7 +122,7 @@ def explanation(pool: PoolRunway, today: str) -> Iterator[str]:
         label = " " * width(label)
     weeks_of = count(grown.weeks, "week")
     stretches = f"{grown.stretches:,} stretches of {grown.stretch} to {weeks_of}"
-    yield f"{label}of {stretches}; {grown.changed} of {weeks_of} changed something"
+    yield f"{label}of {stretches}; {grown.changed} of {weeks_of} had changes"
 
 
 def _division(pool: PoolRunway, word: str, rate: Fraction, weeks: int | None, today: str) -> str:
@@ -132,7 +132,7 @@ def _division(pool: PoolRunway, word: str, rate: Fraction, weeks: int | None, to
     division = f"{stretch}: {number(pool.blocks)} / {_decimal(rate)}"
     if weeks is None:
         reach = pool.lasts.reach if pool.lasts else 0
-        return f"{division} is over {count(reach, 'week')}, twice the history: not told"
+        return f"{division} is over {count(reach, 'week')}, twice the history, so unknown"
     return f"{division} = {count(weeks, 'week')}, until {first_day(today, 7 * weeks)}"
 
 
@@ -140,11 +140,11 @@ def _silence(pool: PoolRunway) -> str:
     grown = pool.growth
     without = " without that" if grown.jumps else ""
     if grown.uneven:
-        return f"without {MOST_JUMPS} such weeks, one more makes most of what changed"
+        return f"even without {MOST_JUMPS} such weeks, one more makes most of the growth"
     if grown.weeks < LEAST_WEEKS:
-        return f"its history has {count(grown.weeks, 'week')}{without}; {LEAST_WEEKS} are needed"
-    changed = f"{count(grown.changed, 'week')} of {grown.weeks} changed something"
-    return f"{changed}{without}; {LEAST_CHANGES} are needed"
+        return f"the history has {count(grown.weeks, 'week')}{without}, but a forecast needs {LEAST_WEEKS}"
+    changed = f"{count(grown.changed, 'week')} of {grown.weeks} had changes"
+    return f"{changed}{without}, but a forecast needs {LEAST_CHANGES}"
 
 
 def notes(found: Runway, history: History) -> Iterator[str]:
@@ -153,20 +153,20 @@ def notes(found: Runway, history: History) -> Iterator[str]:
         (first, _), (last, second) = history.commits[0], history.commits[-1]
         number = count(len(history.commits), "commit")
         span = f"{first[:COMMIT]} to {last[:COMMIT]} ({_day(second + 86_400)})"
-        changed = f"{number} in the line of first parents changed the lock, {span}"
+        changed = f"{number} among the first parents changed the lock, {span}"
         yield f"history: {changed}; {found.read} read, at most one a week"
     if history.shallow:
-        yield "this clone is shallow, and its history begins at its edge: git fetch --unshallow"
+        yield "this clone is shallow and lacks older history: git fetch --unshallow"
     if history.cut:
         yield "older commits are not listed"
     for version in found.unread[:3]:
-        yield f"commit {history.commits[version][0][:COMMIT]} has a lock that cannot be read: passed over"
+        yield f"commit {history.commits[version][0][:COMMIT]} has an unreadable lock, which is skipped"
     if history.uncommitted:
-        disk = "the lock on the disk is not the committed one"
-        yield f"{disk}: the room is that of the disk, the history ends at HEAD"
+        disk = "the lock on the disk differs from the committed one"
+        yield f"{disk}: the room comes from the disk, the history ends at HEAD"
     if operator := operator_pools(found):
         of = ", ".join(visible(name) for name in operator[:8])
-        yield f"Cilium's operator gives out blocks of {of}: the lock knows what nodes start with, and no more"
+        yield f"Cilium's operator gives out blocks of {of}: the lock has only what nodes start with"
 
 
 def operator_pools(found: Runway) -> list[str]:

@@ -71,7 +71,7 @@ def _cluster(cluster: ShownCluster, options: ShowOptions, screen: Screen) -> tup
         most = f", at most {_used_percent(fullest)} used" if options.sort == "use" else ""
         foot = [f"{dots(screen)} and {count(len(left_out), 'more pool')}{most}: --all shows them"]
     if cluster.outside and options.blocks:
-        foot += ["outside every pool", *_listed(cluster.outside, cluster, "  ", screen)]
+        foot += ["outside all pools", *_listed(cluster.outside, cluster, "  ", screen)]
     return rows, foot
 
 
@@ -86,7 +86,7 @@ def _title(cluster: ShownCluster, options: ShowOptions, screen: Screen, *, back:
             f"{count(number, cluster.terms.block)} {'comes' if number == 1 else 'come'} free on {day}"
         )
     if cluster.outside:
-        parts.append(f"{count(len(cluster.outside), 'line')} of the lock outside every pool")
+        parts.append(f"{count(len(cluster.outside), 'line')} of the lock outside all pools")
     if options.filtered:
         names = {pool.use.pool.name for pool in cluster.pools}
         parts.append(f"{len(names):,} of {count(cluster.every, 'pool')} shown")
@@ -132,7 +132,7 @@ def _pool_rows(
         room = f"{'unlisted ' if pool.unlisted else ''}{cluster.terms.unit}{'' if shown.room == 1 else 's'}"
         network = shown.use.family.follows
         closed = f"follows {network.block}" if network else "no new node" if use.held else "disabled"
-        closed = "for pods alone" if pool.pods_only else closed
+        closed = "only for pods" if pool.pods_only else closed
         wanted = len(ranges) > 1 if options.ranges is None else options.ranges
         listed = {part: (cluster.lines or {}).get(part.range.block, ()) for part in ranges}
         lines = () if wanted else [line for part in ranges for line in listed[part]]

@@ -18,8 +18,8 @@ from ipamc.review.suggest_pool import Near, Suggestion, Suggestions
 VERSION = 1
 
 UNKNOWN = (
-    "what no file of these clusters names is not known: service CIDRs, networks of machines and of offices; "
-    "put them into excludedCIDRs"
+    "ipamc knows only the networks in the files of these clusters; "
+    "add service CIDRs and networks of machines and offices to excludedCIDRs"
 )
 
 
@@ -30,7 +30,7 @@ def about_space(space: AddressSpace) -> str:
         f"{block} ({reason})" if reason else str(block) for block, reason in sorted(kept.items())
     )
     known = f"reserved in address space {space.name}: {said or 'nothing'}"
-    return visible(f"{known}; write service CIDRs and networks of machines there")
+    return visible(f"{known}; add service CIDRs and networks of machines there")
 
 
 def text(answer: Suggestions) -> str:
@@ -38,9 +38,9 @@ def text(answer: Suggestions) -> str:
     if not answer.found:
         return ""
     whose = f"pool {answer.wish.pool.name}" if answer.wish.pool else "a new pool"
-    have = count(len(answer.members), "cluster has", "clusters have")
+    have = count(len(answer.members), "cluster")
     places = count(len(answer.found), "place")
-    lines = [f"{places} for a /{answer.wish.size} for {whose} in {_areas(answer)}; taken: what {have}\n"]
+    lines = [f"{places} for a /{answer.wish.size} for {whose} in {_areas(answer)}; taken: ranges of {have}\n"]
     for number, found in enumerate(answer.found, 1):
         bits = answer.block_size - found.block.prefix
         room = count(1 << bits, "block") if bits < 20 else f"2^{bits} blocks"
@@ -55,10 +55,10 @@ def nothing(answer: Suggestions) -> str:
     family = f"IPv{answer.wish.family}"
     if not answer.areas:
         private = "no pool is in a private network, and no nativeRoutingCIDR is set"
-        return f"where {family} addresses of yours are is not known: {private}; name it: --from CIDR"
+        return f"no {family} network to search: {private}; set one with --from CIDR"
     largest = answer.largest
-    most = f"the largest free block is {largest}" if largest else "nothing is free there"
-    return f"no /{answer.wish.size} is free in {_areas(answer)}: {most}; name other addresses: --from CIDR"
+    most = f"the largest free block is {largest}" if largest else "nothing is free"
+    return f"no /{answer.wish.size} is free in {_areas(answer)}: {most}; to search elsewhere: --from CIDR"
 
 
 def _areas(answer: Suggestions) -> str:
@@ -72,30 +72,30 @@ def reasons(answer: Suggestions, found: Suggestion) -> Iterator[str]:
     for near in found.near:
         nearest.setdefault((near.with_range, near.within), near)
     yield from (_nearness(answer, found.block, near) for near in nearest.values())
-    yield "fills a free hole" if found.hole == found.block else f"a part of the free {found.hole}"
+    yield "fills a gap between ranges" if found.hole == found.block else f"part of the free {found.hole}"
     if found.routed is False and answer.cluster and answer.cluster.native_routing:
         native = answer.cluster.native_routing.block
-        yield f"outside nativeRoutingCIDR {native}: agents masquerade its pods until that is widened"
+        yield f"outside nativeRoutingCIDR {native}: agents masquerade its pods until you widen that"
 
 
 def _nearness(answer: Suggestions, block: Block, near: Near) -> str:
     if near.joined != block:
-        return f"with ranges of {visible(near.whose)} it makes {near.joined}"
+        return f"completes {near.joined} with ranges of {visible(near.whose)}"
     if not any(area.block.contains(near.within) for area in answer.areas):
         return f"no range of {visible(near.whose)} is near"
-    return f"the smallest prefix with a range of {visible(near.whose)} ({near.with_range}) is {near.within}"
+    return f"shares {near.within} with a range of {visible(near.whose)} ({near.with_range})"
 
 
 def _where(answer: Suggestions, block: Block) -> str:
     pool = answer.wish.pool
     asked = [part.ask.space for part in pool.families.values() if part.ask] if pool else []
     if space := next(iter(asked), answer.space.name if answer.space and not pool else ""):
-        return visible(f"address space {space} chooses the place, this one or another: ipamc compile {space}")
+        return visible(f"address space {space} chooses this place or another: ipamc compile {space}")
     if pool is None:
-        return f"a new pool with {block}; write its name and whom it selects"
+        return f"a new pool with {block}; set its name and nodeSelector"
     if pool.dialect is Dialect.NATIVE:
         return f"pool {visible(pool.name)} in {visible(pool.at.path)} with {block}"
-    return f"a pool beside {visible(pool.name)}, with its selector: nodes get blocks of it when that is full"
+    return f"a pool beside {visible(pool.name)}, with its selector: it serves nodes when the other is full"
 
 
 def yaml(answer: Suggestions, block: Block) -> str:

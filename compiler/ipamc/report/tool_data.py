@@ -67,7 +67,7 @@ def cluster_network(scheme: Scheme) -> str:
             mine = [str(block) for block in every if block.family == family]
             if len(mine) > 1 or (name == "pods" and not mine):
                 have = count(len(mine), f"IPv{family} range")
-                raise ValueError(f"{scheme.name} has {have}, and clusterNetwork.{name} takes one")
+                raise ValueError(f"{scheme.name} has {have}, but clusterNetwork.{name} takes one")
             blocks += mine
         network |= {name: {"cidrBlocks": blocks}} if blocks else {}
     return json.dumps({"spec": {"clusterNetwork": network}}, indent=2) + "\n"

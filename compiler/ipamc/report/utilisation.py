@@ -193,7 +193,7 @@ def _metrics(clusters: Sequence[ShownCluster]) -> Iterator[tuple[str, str, Seque
     ]
     yield (
         "ipamc_pool_addresses",
-        "Addresses of a pool by what they are used for; the states add up to the size of the pool.",
+        "Addresses of a pool by state; the states add up to the size of the pool.",
         [({**of, "state": state}, getattr(pool.use.use, state)) for of, pool in pools for state in _USES],
     )
     uses = [(of, pool.use.use) for of, pool in pools]
@@ -213,12 +213,12 @@ def _metrics(clusters: Sequence[ShownCluster]) -> Iterator[tuple[str, str, Seque
     )
     yield (
         "ipamc_pool_blocks_capacity",
-        "Blocks of its block size that the empty pool has.",
+        "Blocks of its block size that fit into the empty pool.",
         [(of, use.blocks) for of, use in uses],
     )
     yield (
         "ipamc_pool_quarantine_ending_blocks",
-        "Blocks that come free on the next day on which a quarantine ends.",
+        "Blocks that become free on the next day on which a quarantine ends.",
         [(of, pool.ending.blocks if pool.ending else 0) for of, pool in pools],
     )
     rooms = {  # not for disabled pools, which accept no nodes by intent and are not full
@@ -226,7 +226,7 @@ def _metrics(clusters: Sequence[ShownCluster]) -> Iterator[tuple[str, str, Seque
     }
     yield (
         "ipamc_pool_room_nodes",
-        "More nodes that a pool has room for, in all of its families.",
+        "More nodes that fit into a pool, in all of its families.",
         [({"cluster": cluster, "pool": pool}, room) for (cluster, pool), room in rooms.items()],
     )
     lines = [(cluster, state) for cluster in clusters for state in State]

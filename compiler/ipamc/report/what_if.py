@@ -21,7 +21,7 @@ VERSION = 1
 def text(answer: WhatIf) -> str:
     """Return the answer: a table of pools that change, then the nodes' blocks, and full pools."""
     changes = ", ".join(visible(change.text) for change in answer.changes)
-    verdict = "all nodes have their blocks" if answer.fits else "a compile refuses it"
+    verdict = "all nodes get their blocks" if answer.fits else "compile refuses it"
     lines = (*_coming(answer), *_going(answer), *_lacking(answer), *notes(answer))
     head = f"{visible(answer.changed.cluster.name)}, what if {changes}: {verdict}\n"
     return head + _table(answer) + "".join(f"{line}\n" for line in lines)
@@ -50,7 +50,7 @@ def _coming(answer: WhatIf) -> Iterator[str]:
         by_pool = Counter(line.pool for name in served for line in answer.given[name])
         given = (f"{count(blocks, 'block')} of {visible(pool)}" for pool, blocks in sorted(by_pool.items()))
         pools = ", ".join(given)
-        what = f", with {pools}" if pools else "" if lacking else ", with no block: no pool selects them"
+        what = f", with {pools}" if pools else "" if lacking else ", without a block: no pool selects them"
         yield f"{visible(change)}: {len(served):,} of {count(len(names), 'node')} served{what}"
         some_nodes = served if len(served) <= ADDED_SHOWN + 1 else [*served[:ADDED_SHOWN], "", served[-1]]
         for name in some_nodes:
@@ -63,7 +63,7 @@ def _going(answer: WhatIf) -> Iterator[str]:
     for change, names in answer.changed.removed.items():
         gone = set(names)
         lines = [line for line in answer.left if line.node in gone]
-        until = f"free on {answer.free_on}" if answer.free_on else "for ever (quarantineDays)"
+        until = f"free on {answer.free_on}" if answer.free_on else "forever (quarantineDays)"
         what = f"{count(len(lines), 'block')} in quarantine, {until}" if lines else "no block was in use"
         leave = "leaves" if len(names) == 1 else "leave"
         yield f"{visible(change)}: {count(len(names), 'node')} {leave}, {what}"
@@ -82,7 +82,7 @@ def _lacking(answer: WhatIf) -> Iterator[str]:
         if not found.ways and found.finding.help:
             yield f"  - {visible(found.finding.help)}"
     if len(answer.without) > LINES_SHOWN:
-        yield f"{len(answer.without) - LINES_SHOWN:,} more reasons: all are in --output json"
+        yield f"{len(answer.without) - LINES_SHOWN:,} more reasons: --output json lists all"
     yield from (f"{refused.code}: {visible(refused.message)}" for refused in answer.refused[:LINES_SHOWN])
 
 
@@ -90,14 +90,14 @@ def notes(answer: WhatIf) -> Iterator[str]:
     """Yield notes that explain the numbers."""
     if answer.not_compiled:
         nodes = count(answer.not_compiled, "node")
-        yield f"counted as compiled: {nodes} of the inventory that the lock does not know as it is now"
+        yield f"counted as compiled: {nodes} of the inventory that the lock does not contain yet"
     if answer.consent:
         codes = ", ".join(sorted({found.code for found in answer.consent}))
         command = f"ipamc lock {visible(answer.changed.cluster.name)} --leave NODE, or --leave all"
-        yield f"so many nodes leave only with consent ({codes}): {command}"
+        yield f"so many nodes can leave only with your consent ({codes}): {command}"
     if answer.operator_pools:
         pools = ", ".join(visible(name) for name in sorted(answer.operator_pools)[:8])
-        start = "this is what nodes start with; how many more their agents ask for is not known"
+        start = "nodes start with these blocks; how many more their agents request is unknown"
         yield f"Cilium's operator gives out blocks of {pools}: {start}"
 
 

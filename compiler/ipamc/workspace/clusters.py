@@ -123,7 +123,7 @@ def _typed(text: str) -> str:
     if text and is_folder(text):
         above = PurePath(text).parent.as_posix()
         if name_of(text) == disk.RENDERED and _is_started(above):
-            raise Misnamed(f"{text} is what ipamc writes: name the folder of its cluster, {above}", text)
+            raise Misnamed(f"{text} is an output of ipamc: name the folder of its cluster, {above}", text)
         _refuse_parent(text)
         return PurePath(text).as_posix()
     if text and Path(text).is_file():
@@ -137,7 +137,7 @@ def _typed(text: str) -> str:
         hint = f"; did you mean {near!r}?"
     else:
         hint = f"; there are: {', '.join(names[:10])}"
-    raise Misnamed(f"there is no cluster {text!r}: no such folder, and none in {CLUSTERS}/{hint}", text)
+    raise Misnamed(f"there is no cluster {text!r}: no such folder here or in {CLUSTERS}/{hint}", text)
 
 
 def _refuse_parent(folder: str) -> None:
@@ -150,7 +150,7 @@ def _refuse_parent(folder: str) -> None:
     ]
     if within:
         names = ", ".join([path.removeprefix(f"{CLUSTERS}/") for path in within][:10])
-        raise Misnamed(f"{folder} is no cluster, but has clusters in it: name one of them: {names}")
+        raise Misnamed(f"{folder} is not a cluster but contains clusters; name one of them: {names}")
 
 
 def _is_started(folder: str) -> bool:

@@ -121,7 +121,7 @@ def load_table(path: str, wanted: Wanted, *, others: bool = False) -> Table:
     if path != STDIN and data.startswith(_SHEETS):
         csv = PurePath(path).with_suffix(".csv")
         raise EnvironmentFailure(
-            f"{path} is a spreadsheet, and no CSV: save its sheet as {csv}, and name that file"
+            f"{path} is a spreadsheet, not CSV: save its sheet as {csv} and name that file"
         )
     return read_table(shown, data, wanted, others=others)
 
@@ -158,7 +158,7 @@ def refuse_cluster(files: Sequence[str], command: str) -> None:
     """Raise Misnamed if the user typed a cluster in the place of a dump; `command` is for clusters."""
     for word in files:
         if any(Path(path, each).is_file() for path in (word, f"clusters/{word}") for each in _OF_CLUSTERS):
-            raise Misnamed(f"{word} is a cluster, and not a dump: {command} {shlex.quote(word)}", word)
+            raise Misnamed(f"{word} is a cluster, not a dump: {command} {shlex.quote(word)}", word)
 
 
 def _sources(files: Sequence[str], command: str = DUMP) -> Iterator[Source]:
@@ -190,7 +190,7 @@ def _pieces(path: str, file: IO[bytes]) -> Iterator[bytes]:
     """Yield the bytes of a file; a gzip is unpacked. Raises EnvironmentFailure."""
     pieces = _within(path, _read(file))
     if (first := next(pieces, b"")).startswith(_ZIP):
-        raise EnvironmentFailure(f"{path} is a zip, which is read from a file alone: give its name")
+        raise EnvironmentFailure(f"{path} is a zip, which ipamc reads only from a file: name the file")
     whole = chain((first,), pieces)
     return _unpacked(path, whole) if first.startswith(_GZIP) else whole
 
@@ -233,7 +233,7 @@ def _unpacked(path: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
     except zlib.error as problem:
         raise EnvironmentFailure(f"{path} is a damaged gzip: {problem}") from None
     if not engine.eof:
-        raise EnvironmentFailure(f"{path} is a gzip that was cut off: make it again")
+        raise EnvironmentFailure(f"{path} is a truncated gzip: make it again")
 
 
 def _refuse_bomb(path: str, unpacked: int, packed: int) -> None:
@@ -250,13 +250,13 @@ def _of_zip(path: str, file: IO[bytes]) -> Iterator[Source]:
             members = archive.infolist()
             if len(members) > ZIP_FILES:
                 raise EnvironmentFailure(
-                    f"{path} has {len(members):,} files, more than {ZIP_FILES:,}: it is no dump"
+                    f"{path} has {len(members):,} files, more than {ZIP_FILES:,}: it is not a dump"
                 )
             for name in (member.filename for member in members):
                 parts = PurePosixPath(name.replace("\\", "/")).parts
                 if ".." in parts or name.startswith(("/", "\\")) or (parts and parts[0].endswith(":")):
-                    climbs = f"has a file {name!r}, which leaves the zip's folder"
-                    raise EnvironmentFailure(f"{path} {climbs}: it is no sysdump")
+                    climbs = f"has a file {name!r} outside its own folder"
+                    raise EnvironmentFailure(f"{path} {climbs}: it is not a sysdump")
             total = 0
             for member in sorted(members, key=lambda member: member.filename):
                 if member.is_dir() or not member.filename.endswith((".yaml", ".yml", ".json")):
@@ -311,7 +311,7 @@ def dump(kube: Kube, wanted: Iterable[Listed], system: Collection[str]) -> tuple
             missing.append(f"there is no {item.resource} {item.name} in {item.namespace}")
     if forbidden:
         roles = f"apply the roles of 'ipamc ci rbac {kube.name}' again"
-        missing.append(f"{', '.join(forbidden)} may not be read: {roles}")
+        missing.append(f"no permission to read {', '.join(forbidden)}: {roles}")
     return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items}) + b"\n", missing
 
 
@@ -355,11 +355,11 @@ def _chunks(kube: Kube, resource: str) -> Iterator[msgspec.Raw]:
         if not token:
             return
         if token == before:
-            raise EnvironmentFailure(f"{resource}: the cluster answers with the same part of the list again")
+            raise EnvironmentFailure(f"{resource}: the cluster returns the same page of the list again")
 
 
 def _decoded(what: str, text: str | msgspec.Raw, shape: Any) -> Any:
     try:
         return msgspec.json.decode(text, type=shape)
     except (msgspec.MsgspecError, RecursionError) as problem:
-        raise EnvironmentFailure(f"{what}: the cluster answers with something else: {problem}") from None
+        raise EnvironmentFailure(f"{what}: unexpected answer of the cluster: {problem}") from None

@@ -58,7 +58,7 @@ def command(name: str, default: str) -> list[str]:
     except ValueError as problem:
         raise EnvironmentFailure(f"{name} is not a command line: {str(problem).lower()}") from None
     if not words or not words[0]:
-        raise EnvironmentFailure(f"{name} names no program: unset it, or write one, as in {name}={default}")
+        raise EnvironmentFailure(f"{name} names no program: unset it, or set it, as in {name}={default}")
     found = program(words[0])
     if found is None:
         raise EnvironmentFailure(f"there is no {words[0]} here: install it, or name it in ${name}")

@@ -110,7 +110,7 @@ class Forge(Struct, frozen=True, kw_only=True):
         else:
             owner = self.api.ask("GET", "/user", Author).id
         if owner in {None, ""}:
-            raise EnvironmentFailure("the forge does not tell whose the token is")
+            raise EnvironmentFailure("the forge does not say who owns the token")
         return owner
 
     def graphql(self, query: str, answer: type[Answer], **variables: str) -> Answer:
@@ -148,7 +148,7 @@ class Posts(Struct, frozen=True, kw_only=True):
         end, size = time.monotonic() + FORGE_SECONDS, 100 if github or self.issues else 10
         for page in range(1, FORGE_PAGES + 1):
             if time.monotonic() > end:
-                raise EnvironmentFailure(f"{self.path} was not read within {FORGE_SECONDS} seconds")
+                raise EnvironmentFailure(f"{self.path} took more than {FORGE_SECONDS} seconds to read")
             query = urlencode({**asked, "per_page": size, "page": page})
             found = self.forge.api.ask("GET", f"{self.path}?{query}", list[Post])
             for post in found:
@@ -239,7 +239,7 @@ def last_success() -> str:
     branch = variable("GITHUB_REF_NAME" if forge.github else "CI_COMMIT_BRANCH")
     file = re.search(r"/([^/@]+\.ya?ml)@", variable("GITHUB_WORKFLOW_REF")) if forge.github else None
     if not branch or (forge.github and not file):
-        raise Nowhere("this is not a job of a branch")
+        raise Nowhere("this job does not run on a branch")
     if file:
         asked = urlencode({"branch": branch, "event": "push", "status": "success", "per_page": 1})
         path = f"{forge.project}/actions/workflows/{quote(file[1])}/runs?{asked}"
@@ -250,7 +250,7 @@ def last_success() -> str:
         found = forge.api.ask("GET", f"{forge.project}/pipelines?{asked}", list[_Run])
     commit = found[0].sha or found[0].head_sha if found else ""
     if not commit:
-        raise Nowhere(f"no pipeline of {branch} was successful yet")
+        raise Nowhere(f"no pipeline of {branch} has succeeded yet")
     return commit
 
 
@@ -262,7 +262,7 @@ def labels_of_merge_group() -> list[str]:
     ref = variable("GITHUB_REF")
     group = re.fullmatch(r"refs/heads/gh-readonly-queue/.+/pr-([0-9]+)-[0-9a-f]{40,64}", ref)
     if not on_github() or not group:
-        raise Nowhere("this is not a job of a merge group of GitHub")
+        raise Nowhere("this job does not run on a merge group of GitHub")
     return forge_of_this_job().labels(group[1])
 
 
@@ -317,7 +317,5 @@ def _path_of(name: str) -> str:
     """Return a variable that is part of a URL's path. Raises EnvironmentFailure for any other text."""
     value = variable(name)
     if not re.fullmatch(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?", value) or ".." in value:
-        raise EnvironmentFailure(
-            f"{name} is {value!r:.80}, which is not a name or a number that a forge sets"
-        )
+        raise EnvironmentFailure(f"{name} is {value!r:.80}, which is not a name or number set by a forge")
     return value

@@ -68,7 +68,7 @@ class Request(msgspec.Struct):
     def __post_init__(self) -> None:
         self.number = self.number or self.iid
         if not self.number or not (self.iid or self.head):
-            raise ValueError("a request without a number or a head")
+            raise ValueError("the request has no number or no head")
 
     @property
     def waits(self) -> bool:
@@ -145,7 +145,7 @@ class Requests(Struct, frozen=True, kw_only=True):
         """
         if self.own_token:
             raise EnvironmentFailure(
-                "what the token of the job opens and merges starts no workflow: set the secret IPAMC_TOKEN"
+                "requests of the job's own token start no workflow: set the secret IPAMC_TOKEN"
             )
         if self.forge.github:
             known = self.forge.api.ask("GET", self.forge.project, _Methods)
@@ -164,7 +164,7 @@ class Requests(Struct, frozen=True, kw_only=True):
             if decided and pipeline and (pipeline.sha == commit or pipeline.id != old):
                 break
             if time.monotonic() > end:
-                why = f"it is still {status}" if status in _UNDECIDED else "no pipeline was started for it"
+                why = f"it is still {status}" if status in _UNDECIDED else "no pipeline has started for it"
                 raise EnvironmentFailure(f"{why} after {PIPELINE_SECONDS} seconds")
             time.sleep(PIPELINE_PAUSE)
         if pipeline.status in {"failed", "canceled", "canceling", "skipped", "manual"}:

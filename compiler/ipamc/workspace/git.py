@@ -82,7 +82,7 @@ def commit(folder: str, revision: str) -> str | None:
     found = run(folder, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
     if "is ambiguous" in found.complaint:
         better = "write refs/heads/… or refs/remotes/…"
-        raise EnvironmentFailure(f"{revision!r} is ambiguous here, a branch and a tag for example: {better}")
+        raise EnvironmentFailure(f"{revision!r} is ambiguous (a branch and a tag, for example): {better}")
     name = found.text.strip()
     return name if found.code == 0 and _OBJECT(name) else None
 

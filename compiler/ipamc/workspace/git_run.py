@@ -156,7 +156,8 @@ def transport(bare: str, objects: str, url: str, header: str, command: str, *arg
         try:
             output, _ = git.process.communicate(timeout=GIT_SECONDS)
         except subprocess.TimeoutExpired:
-            raise EnvironmentFailure(f"git {command} {url}: not done within {GIT_SECONDS} seconds") from None
+            late = f"did not finish within {GIT_SECONDS} seconds"
+            raise EnvironmentFailure(f"git {command} {url}: {late}") from None
         return git.done(output)
 
 
@@ -198,9 +199,7 @@ def _check(top: str) -> None:
 def _start(top: str, arguments: Iterable[str], more: Mapping[str, str] | None = None) -> Iterator[Running]:
     git = program("git")
     if git is None:
-        raise EnvironmentFailure(
-            f"{top} is a git repository, and there is no git on the PATH to read it: install git"
-        )
+        raise EnvironmentFailure(f"{top} is a git repository, but git is not on the PATH: install git")
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or _OURS(name)}
     settings = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
     with (

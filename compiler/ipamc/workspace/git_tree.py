@@ -117,7 +117,7 @@ def staged(folder: str, stage: int, path: str) -> bytes | None:
 
 def _no_file(shown: str, sort: str) -> str:
     what = "a link that leads to no file in the cluster's folder" if sort == LINK else f"a {sort}"
-    return f"{shown} is {what}, and no file: name a revision in which it is one"
+    return f"{shown} is {what}, not a file: name a revision in which it is a file"
 
 
 def _target(name: str, link: str) -> str:
@@ -143,7 +143,7 @@ def _below(folder: str, commit: str, path: str, *options: str) -> dict[str, Tree
     if not found:  # git has no empty folders
         above, _, name = path.rpartition("/")
         if entry := _children(folder, commit, above).get(name):
-            said = f"is a {entry.sort}, and no folder of clusters can be there"
+            said = f"is a {entry.sort}, not a folder of clusters"
             raise EnvironmentFailure(f"{commit[:12]}:{path} {said}")
     return {name.removeprefix(f"{path}/"): entry for name, entry in found.items()}
 
@@ -158,7 +158,7 @@ def listed(folder: str, commit: str, paths: Iterable[str], *options: str) -> dic
         mode, _, blob = head.split()
         found[text(name)] = TreeEntry(_MODES.get(mode, FILE), blob.decode())
     if len(found) < len(rows):
-        raise EnvironmentFailure(f"{commit[:12]} is damaged: it has two entries of one name: git fsck")
+        raise EnvironmentFailure(f"{commit[:12]} is damaged, with two entries of one name: run git fsck")
     return found
 
 
@@ -179,7 +179,7 @@ def reader(folder: str) -> Iterator[Callable[[str, int, str], bytes]]:
             git.stdin.flush()
             head = git.stdout.readline().split()
             if len(head) != 3 or head[1] != b"blob":
-                lacks = "this clone lacks a file of the commit: it is a partial clone, or damaged"
+                lacks = "this clone is partial or damaged, and lacks a file of the commit"
                 raise EnvironmentFailure(f"{lacks}: clone again without --filter")
             size = int(head[2])
             if size > most:
@@ -187,7 +187,7 @@ def reader(folder: str) -> Iterator[Callable[[str, int, str], bytes]]:
                 raise EnvironmentFailure(f"{large}: name a revision in which it is smaller")
             data = git.stdout.read(size + 1)[:size]
             if len(data) < size:
-                raise EnvironmentFailure("git ended before it had printed a file: git fsck")
+                raise EnvironmentFailure("git ended before it printed a file: run git fsck")
             return data
 
         yield read

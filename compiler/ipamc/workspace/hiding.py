@@ -36,8 +36,8 @@ def hiding(top: str, commit: str) -> dict[str, str]:
     """
     changed = git.changed(top, commit)
     there = [path for path in changed if os.path.lexists(PurePosixPath(top, path))]
-    found = {path: "Flux applies nothing that it lists" for path in there if _IGNORES(path)}
-    found |= {path: "Argo CD builds as it says" for path in there if _OVERRIDES(path)}
+    found = {path: "Flux skips the files that it lists" for path in there if _IGNORES(path)}
+    found |= {path: "it changes what Argo CD builds" for path in there if _OVERRIDES(path)}
     if any(PurePosixPath(path).name == ".gitattributes" for path in changed):
         before = set(_attributes(top, "--source", commit))
         more = [each for each in _attributes(top, "--cached") if each not in before]
@@ -91,8 +91,8 @@ def files_of_head(top: str, where: str) -> dict[str, dict[str, git_tree.TreeEntr
     for path, entry in listed.items():
         if entry.sort == git_tree.SUBMODULE:
             raise EnvironmentFailure(
-                f"{path} is a submodule, whose files no review of this repository shows: "
-                f"git rm --cached {quote(path)}, and commit the files themselves"
+                f"{path} is a submodule, so reviews of this repository do not show its files: "
+                f"run git rm --cached {quote(path)} and commit the files"
             )
         name, slash, _ = path.removeprefix(within).partition("/")
         found.setdefault(name if slash else BESIDE, {})[path] = entry
@@ -115,8 +115,8 @@ def refuse_other_bytes(
     for name, said in changed.items():
         more = f" (and {count(len(said) - 1, 'file')} more)" if said[1:] else ""
         raise EnvironmentFailure(
-            f"{said[0]}{more}, so a checkout differs from the commit, which Flux and later plans read: "
-            "remove it from the .gitattributes that sets it, or end the one at the top with: "
+            f"{said[0]}{more}, so a checkout differs from the commit that Flux and later plans read: "
+            "remove it from its .gitattributes, or add a last line to the one at the top: "
             f"{disk.CLUSTERS}/** !{name}"
         )
 
@@ -150,19 +150,17 @@ def _refuse_others(found: Mapping[str, git_tree.TreeEntry], read: Iterable[str],
             data = safe_read.read(path)
         if data is None or git_tree.name_of(data, blob) != blob:  # the name is the hash of the bytes
             raise EnvironmentFailure(
-                f"{path} is not as HEAD has it, and HEAD is what is merged: commit your change, or: "
-                f"git checkout HEAD -- {quote(path)}; where git changes line ends, before: "
+                f"{path} differs from HEAD, and only HEAD gets merged: commit your change, or run "
+                f"git checkout HEAD -- {quote(path)}; if git converts line ends, first run "
                 "git config core.autocrlf false"
             )
     if more := next((path for path in here if path not in found), ""):
-        raise EnvironmentFailure(
-            f"{more} is not in HEAD, and HEAD is what is merged: commit it, or remove it"
-        )
+        raise EnvironmentFailure(f"{more} is not in HEAD, and only HEAD gets merged: commit it or remove it")
 
 
 def _missing(path: str) -> EnvironmentFailure:
     return EnvironmentFailure(
-        f"{path} is in HEAD, but not here: git checkout HEAD -- {quote(path)}, or commit that it is deleted; "
+        f"{path} is in HEAD, but not here: run git checkout HEAD -- {quote(path)}, or commit its deletion; "
         "after a sparse checkout: git sparse-checkout disable"
     )
 
@@ -190,6 +188,6 @@ def _refuse_one_name(paths: Iterable[str]) -> None:
                 first, second = sorted((one, path))
                 ignores = "ignores case and the form of accents (macOS, Windows)"
                 raise EnvironmentFailure(
-                    f"{first} and {second} are one on a disk that {ignores}: rename one of them"
+                    f"{first} and {second} are the same on a disk that {ignores}: rename one of them"
                 )
         waiting = {above for path in waiting if (above := path.rpartition("/")[0])}

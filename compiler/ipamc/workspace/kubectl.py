@@ -107,7 +107,7 @@ class Kube(Struct, frozen=True, kw_only=True):
             if code and "NotFound" not in complaint:
                 raise EnvironmentFailure(f"the cluster does not answer: {complaint.strip()}")
             if time.monotonic() > end:
-                late = f"not there after {seconds} seconds; is Cilium installed? {complaint.strip()}"
+                late = f"still missing after {seconds} seconds; is Cilium installed? {complaint.strip()}"
                 raise EnvironmentFailure(f"{', '.join(sorted(missing))}: {late}")
             time.sleep(1)
 
@@ -171,7 +171,7 @@ class Kube(Struct, frozen=True, kw_only=True):
         answer = msgspec.defstruct("List", [("items", list[shape] | None, None)])
         items = decoded(f"{kind}s", text, answer).get("items")
         if odd := next((item["kind"] for item in items or () if item["kind"] != kind), None):
-            raise EnvironmentFailure(f"{kind}s: the cluster answers with a {odd}")
+            raise EnvironmentFailure(f"{kind}s: the cluster returns a {odd}")
         return {identity(item): item for item in items or ()}
 
     def nodes(self) -> dict[str, dict[str, Any]]:
@@ -242,7 +242,7 @@ class Kube(Struct, frozen=True, kw_only=True):
             return ""
         kind = Forbidden if "(Forbidden)" in complaint else EnvironmentFailure
         rename = f"kubectl config rename-context CONTEXT {shlex.quote(self.name)}"
-        name = f"; name the context in spec.context of the cluster, or give its name to it: {rename}"
+        name = f"; set spec.context of the cluster, or rename the context: {rename}"
         context = name if "context" in complaint else ""
         raise kind(f"{what} cannot be read: {complaint.strip()}{context}")
 
@@ -266,7 +266,7 @@ def _run(words: Sequence[str], stdin: str = "", limit: float = KUBECTL_SECONDS) 
     try:
         return done.returncode, done.stdout.decode(), done.stderr.decode("utf-8", "replace")
     except UnicodeDecodeError:
-        raise EnvironmentFailure(f"{words[0]} prints what is not UTF-8") from None
+        raise EnvironmentFailure(f"{words[0]} prints text that is not UTF-8") from None
 
 
 class CiliumNodes:
@@ -319,7 +319,7 @@ class CiliumNodes:
             if kind == "ERROR":
                 raise EnvironmentFailure(f"{what}: {document.get('message')}")
             if checked(what, document)["kind"] != CILIUM_NODE:
-                raise EnvironmentFailure(f"{what}: the cluster answers with a {document['kind']}")
+                raise EnvironmentFailure(f"{what}: the cluster returns a {document['kind']}")
             self._version = document["metadata"].get("resourceVersion") or ""
             if kind == "DELETED":
                 self.live.pop(identity(document), None)

@@ -57,7 +57,7 @@ class _Merger(Struct):
             return text
         two, three = self.show(":2"), self.show(":3")
         if two is not None and three is not None:  # an unfinished merge, rebase or cherry-pick
-            both = "both sides are taken from the merge that git did not complete"
+            both = "both sides come from the unfinished merge of git"
             self.lines.append(f"{self.shown}: not sound; {both}")
             self.done = three == self.other
             return self.merged(self.show(":1"), two, three)
@@ -79,7 +79,7 @@ class _Merger(Struct):
         parents = git.parents(self.folder, commit)
         self.looked += 1
         if not parents or len(parents) > 2 or not steps or self.looked > MOST_COMMITS_SEARCHED:
-            before = "neither here nor in the commits before: git checkout a revision in which it is"
+            before = "neither here nor in earlier commits: check out a revision in which it is"
             raise EnvironmentFailure(f"{self.shown} is not sound, {before}")
         locks = [self.of_commit(parent, steps - 1) for parent in parents]
         # After a squashed merge the history has one side only; the other side's additions are placed again.
@@ -101,7 +101,7 @@ class _Merger(Struct):
             return theirs if ours is None else ours
         done = merge(base, ours, theirs, self.show(git.trunk(self.folder)), self.other)
         if done.conflicts:
-            raise EnvironmentFailure(f"{self.shown}: a person must decide: {'; '.join(done.conflicts)}")
+            raise EnvironmentFailure(f"{self.shown}: you must decide: {'; '.join(done.conflicts)}")
         self.lines += dropped_lines(self.shown, done.dropped, "the trunk", self.rev)
         return done.text
 

@@ -128,7 +128,7 @@ def lock_folder(folder: str, *, wait: bool = False) -> Iterator[LockedFolder]:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             except BlockingIOError:
-                said = f"another ipamc is at work in {folder}: run this again when it is done"
+                said = f"another ipamc is running in {folder}: run this again when it is done"
                 raise EnvironmentFailure(said) from None
             except OSError:  # a file system without locks
                 pass

@@ -47,7 +47,7 @@ def find_base(revision: str, folders: list[str], deleted: list[str] | None) -> B
     top = git.root(".")
     if top is None:
         raise EnvironmentFailure(
-            "this is no git repository, and --base needs one: omit it to compare with the disk"
+            "this is not a git repository, and --base needs one: omit --base to compare with the disk"
         )
     commit = git.commit(top, revision)
     if commit is None:
@@ -110,7 +110,7 @@ def cluster_base(source: Source, folder: str, head: Inputs, compilation: Compila
             plan.lock if same_lock else None,
         )
     except UnreadableBase as problem:
-        better = "compare with a revision before that, or after it was repaired"
+        better = "compare with a revision in which it is sound"
         raise EnvironmentFailure(f"{inputs.lock_path} is not sound there ({problem}): {better}") from None
 
 

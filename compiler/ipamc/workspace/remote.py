@@ -82,7 +82,7 @@ class Api:
         sender.start()
         sender.join(REQUEST_SECONDS)
         if not got:
-            raise EnvironmentFailure(f"{what}: no whole answer within {REQUEST_SECONDS} seconds")
+            raise EnvironmentFailure(f"{what}: no complete answer within {REQUEST_SECONDS} seconds")
         if isinstance(got[0], str):
             raise EnvironmentFailure(self.without_token(f"{what}: {got[0]}"))
         try:
@@ -90,7 +90,7 @@ class Api:
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as problem:
             said = "it is nested too deep" if isinstance(problem, RecursionError) else str(problem)
             raise EnvironmentFailure(
-                self.without_token(f"{what}: not the answer of this API: {said}")
+                self.without_token(f"{what}: not an answer of this API: {said}")
             ) from None
 
     def _sent(self, request: urllib.request.Request) -> bytes | str:
@@ -100,8 +100,8 @@ class Api:
                 data: bytes = answer.read(LARGEST_ANSWER + 1)
         except urllib.error.HTTPError as problem:
             if 300 <= problem.code < 400:
-                said = "a redirect, which is not followed, because the token would go along: "
-                said += "name the API's own URL"
+                said = "a redirect, which ipamc does not follow, because it would send the token: "
+                said += "set the API's own URL"
             else:
                 try:
                     said = problem.read(LARGEST_ANSWER).decode("utf-8", "replace")

@@ -136,12 +136,12 @@ def rendered_differences(there: Rendered, wanted: Rendered) -> Iterator[str]:
     if missing := set(wanted.parts) - set(there.parts):
         yield f"there is no {names(missing)}"
     if more := set(there.parts) - set(wanted.parts):
-        yield f"the lock gives no {names(more)}"
+        yield f"the lock does not contain {names(more)}"
     for part in sorted(set(wanted.parts) & set(there.parts)):
         path = f"{part}/{KUSTOMIZATION}"
         compiled = wanted.documents(path)
         if there.texts[path] != wanted.texts[path] and there.documents(path) != compiled:
-            yield f"{path} is not as it is compiled"
+            yield f"{path} does not match a compile of the lock"
             continue
         paths = [f"{part}/{name}" for name in compiled[0].get("resources") or ()]
         # Equal texts are not parsed.
@@ -153,7 +153,7 @@ def rendered_differences(there: Rendered, wanted: Rendered) -> Iterator[str]:
             if lost := meant - found:
                 yield f"{path} lacks {names(lost)}"
             if strange := found - meant:
-                yield f"{path} has {names(strange)}, which the lock does not give"
+                yield f"{path} has {names(strange)}, which the lock does not contain"
 
 
 REFS = (git.APPLIED, "refs/remotes/origin/ipamc/applied/")
@@ -173,10 +173,10 @@ class Receipt(Struct, forbid_unknown_fields=True):
 def write_receipt(folder: str, cluster: str, parts: Sequence[str]) -> str:
     """Write a receipt for parts that were applied as HEAD has them; return why none is written, or ""."""
     if git.root(".") is None or not (commit := git.commit(".", "HEAD")):
-        return "this is no commit of a git repository"
+        return "this is not a commit of a git repository"
     path = f"{disk.CLUSTERS}/{cluster}"
     if not git.is_clean(".", path):
-        return f"{path} is not as it is committed"
+        return f"{path} does not match the commit"
     receipt = Receipt(cluster=cluster, commit=commit, parts=sorted(parts))
     name = hashlib.sha256("\n".join([cluster, *receipt.parts]).encode()).hexdigest()[:40]
     disk.replace(str(Path(folder, f"{name}.json")), msgspec.json.encode(receipt).decode() + "\n")
@@ -193,7 +193,7 @@ def read_receipts(folder: str) -> list[Receipt]:
             if (data := disk.read_bytes(str(path))) is not None:
                 found.append(msgspec.json.decode(data, type=Receipt))
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as problem:
-            raise EnvironmentFailure(f"{path} is no receipt of ipamc apply: {problem}") from None
+            raise EnvironmentFailure(f"{path} is not a receipt of ipamc apply: {problem}") from None
     return found
 
 
@@ -227,7 +227,7 @@ def load_sides(folder: str, revision: str | None) -> Sides:
     inputs = source.inputs(folder)
     if inputs.lock is None or not inputs.rendered:
         compiled = f"run ipamc compile {quote(folder)}"
-        raise EnvironmentFailure(f"there is no lock, or nothing rendered, in {folder}: {compiled}")
+        raise EnvironmentFailure(f"{folder} has no lock or no rendered files: {compiled}")
     cluster, lock = load_cluster(inputs)
     here = Manifests(source.rendered(folder), f"{folder}/{disk.RENDERED}")
     applied, commit = None, _applied(folder, revision)
@@ -265,4 +265,5 @@ def _applied(folder: str, revision: str | None) -> Commit | None:
         return found
     if revision is None:
         return None
-    raise EnvironmentFailure(f"{revision} has nothing rendered of {folder}: name what was applied last")
+    last = "name the revision that was applied last"
+    raise EnvironmentFailure(f"{revision} has no rendered files of {folder}: {last}")

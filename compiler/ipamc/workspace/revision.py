@@ -51,7 +51,7 @@ def unknown(folder: str, revision: str, more: str = "") -> EnvironmentFailure:
         way_out = f"this clone has no remote {remote!r}; git branch --all lists the branches that it has"
     else:
         way_out = "fetch it, or check its name: git branch --all lists the branches"
-    return EnvironmentFailure(f"git knows no revision {revision!r} here: {way_out}{more}")
+    return EnvironmentFailure(f"git does not know revision {revision!r} here: {way_out}{more}")
 
 
 def last_change(folder: str, *files: str) -> int | None:
@@ -104,7 +104,7 @@ def look_back(at: str, clusters: Sequence[str]) -> Commit:
     if top is None:
         raise EnvironmentFailure(
             f"{'this folder' if start == '.' else start} is not in a git repository: --at needs one, "
-            "and git; omit it for the disk, or begin one: "
+            "and git; omit --at for the disk, or start a repository: "
             "git init && git add --all && git commit --message start"
         )
     notes = []
@@ -150,7 +150,7 @@ def _of_date(top: str, text: str) -> str:
     if git.is_shallow(top):
         history = f"the history of this shallow clone, which begins at {begins}: git fetch --unshallow"
         raise EnvironmentFailure(f"{text} is before {history}")
-    raise EnvironmentFailure(f"{text} is before the first commit, which is of {begins}: name a later date")
+    raise EnvironmentFailure(f"{text} is before the first commit, which is from {begins}: name a later date")
 
 
 def _folders(commit: Commit, clusters: Sequence[str]) -> list[str]:

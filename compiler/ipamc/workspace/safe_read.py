@@ -112,7 +112,7 @@ def refuse(path: str) -> None:
 def refuse_excess(path: str, total: int) -> None:
     """Raise Irregular if files have too many bytes together; `path` is the file to name."""
     if total > LARGEST_INPUTS:
-        problem = f"has, with what was read before, more than {LARGEST_INPUTS:,} bytes"
+        problem = f"has, together with the files read before it, more than {LARGEST_INPUTS:,} bytes"
         raise Irregular(path, problem, "make it smaller")
 
 

@@ -43,7 +43,7 @@ def is_space(folder: str) -> bool:
 def not_space(folder: str) -> str:
     """Return the folder of a cluster. Raises Misnamed for the folder of an address space."""
     if is_space(folder):
-        raise Misnamed(f"{name_of(folder)} is an address space; it has no nodes: name a cluster")
+        raise Misnamed(f"{name_of(folder)} is an address space without nodes: name a cluster")
     return folder
 
 

@@ -190,7 +190,7 @@ def _how_it_ended(code: int | None) -> str:
     if code is None or code >= 0:
         return f"its process ended{'' if code is None else f' with exit code {code}'}, twice"
     name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-    memory = ", perhaps for lack of memory: give it more, or try --jobs 1" if name == "SIGKILL" else ""
+    memory = ", perhaps for lack of memory: add memory or try --jobs 1" if name == "SIGKILL" else ""
     return f"its process was killed by {name}, twice{memory}"
 
 

@@ -184,12 +184,12 @@ def distinct_draft(dump: Dump, ranges: Sequence[Block], asked: Mapping[int, int]
     claimed = (claim.block for claim in held.claims)
     theirs = outermost([*(pool.block for pool in pools), *claimed, *held.reserved])
     if mode is Mode.KUBERNETES:
-        problem = "--distinct in kubernetes mode: podCIDRs of Nodes cannot be changed while both networks run"
+        problem = "kubernetes mode excludes --distinct: Node podCIDRs cannot change while both networks run"
         found.append(rules.not_distinct(dump.at, problem, "use --mode cluster-pool or multi-pool"))
     for block in ranges:
         if over := blocks_over(theirs, block):
-            problem = f"--distinct {block} shares addresses with Calico: {names(map(str, over))}"
-            way_out = "name a range that neither Calico nor the network uses"
+            problem = f"--distinct {block} overlaps ranges of Calico: {names(map(str, over))}"
+            way_out = "choose a range that neither Calico nor the network uses"
             found.append(rules.not_distinct(dump.at, problem, way_out))
     families = tuple(dict.fromkeys(block.family for block in ranges))
     found += [*_not_of_cilium(dump, (), families, {}, mode), *rules.announced(dump)]
@@ -286,7 +286,7 @@ def _without_pool(lost: Iterable[Block], names: set[str]) -> Iterator[DraftPool]
             ranges={family: tuple(aggregated(blocks))},
             sizes={family: size},
             disabled=True,
-            comment="blocks that nodes have, and that are in no Calico IPPool",
+            comment="blocks of nodes outside all Calico IPPools",
         )
 
 
@@ -331,19 +331,19 @@ def _blocks(
 def _not_of_cilium(
     dump: Dump, pools: Sequence[CalicoPool], families: Sequence[int], alone: Mapping[Block, str], mode: str
 ) -> Iterator[Diagnostic]:
-    """IPC0867: pods that ask Calico for a pool or an address ask Cilium, too."""
+    """IPC0867: pods that request a pool or an address from Calico also request it from Cilium."""
     active = [pool.block for pool in pools if pool.workload and not pool.halted]
     several = [one.family for one in active]
     ranges = {one: "" for one in active if several.count(one.family) == 1} | dict(alone)
     known = {key: ranges[it.block] for it in pools if it.block in ranges for key in (it.name, str(it.block))}
     every = ((who, at, " and ".join(_lacking(asks, families, known))) for who, at, asks in askers(dump))
     if found := [each for each in every if each[2]]:
-        ask = count(len(found), "pod or namespace asks", "pods or namespaces ask")
+        ask = count(len(found), "pod or namespace requests", "pods or namespaces request")
         needs = names((f"{who} needs {what}" for who, _, what in found), 20)  # each is work to do
-        text = f"{ask} Calico for a pool or an address, and not Cilium: {needs}"
-        way_out = "write these annotations beside those of Calico, into templates of pods, before they move"
+        text = f"{ask} a pool or an address from Calico, but not from Cilium: {needs}"
+        way_out = "add these annotations beside Calico's to the pod templates before the pods move"
         if mode != "multi-pool":
-            way_out = "pods that ask for a pool need multi-pool mode: import with --mode multi-pool"
+            way_out = "pods can request a pool only in multi-pool mode: import with --mode multi-pool"
         yield warning("IPC0867", found[0][1], text, help=way_out)
 
 

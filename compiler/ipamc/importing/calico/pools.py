@@ -72,7 +72,7 @@ def _pool(item: SeenObject, raw: _Pool, found: list[Diagnostic]) -> CalicoPool:
     block = cidr_of(item, spec.cidr, found, pods=workload)
     size = spec.block_size or CALICO_SIZES[block.family]
     if not 0 < size <= BITS[block.family]:
-        raise msgspec.ValidationError(f"blockSize {size} is no prefix length of IPv{block.family}")
+        raise msgspec.ValidationError(f"blockSize {size} is not a prefix length of IPv{block.family}")
     if spec.namespace_selector and workload and parse_calico(spec.namespace_selector) != EVERY:
         found.append(rules.namespace_selector(item.at, item.name, spec.namespace_selector))
     return CalicoPool(
@@ -186,7 +186,7 @@ def grouped(pools: Sequence[CalicoPool], taken: Iterable[Block]) -> Grouped:
                 chosen.append(pool)
             else:
                 first = next(each for each in chosen if each.block.family == family)
-                why = f"pool {first.name} selects the same nodes, and has blocks of /{first.size}"
+                why = f"pool {first.name} selects the same nodes, but has /{first.size} blocks"
                 unlike.append(_group_of_one(pool, whole, why))
         ordered = {family: ranges[family] for family in sorted(ranges)}
         ordered_sizes = {family: sizes[family] for family in ordered}
