@@ -10,7 +10,7 @@ from ipamc.model.cilium.operator_list import longest_prefix, sizes_of
 from ipamc.model.cilium.support import FIRST, LAST, READ_AT, Capability
 from ipamc.model.cilium.versions import can, since, text, until, waits_for_agent
 from ipamc.model.cluster import Cluster, Mode
-from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, note, several, warning
+from ipamc.model.diagnostics import Diagnostic, Related, error, note, several, warning
 from ipamc.model.limits import LEAST_BITS
 from ipamc.model.lock import Line
 
