@@ -439,9 +439,7 @@ def test_policies_that_left_the_tree_are_named_and_deleted_by_consent(cluster: C
     cluster.repository.write("clusters/red/cluster.yaml", file.read_text().replace(ADMISSION, ""))
     cluster.repository.run("ipamc", "compile", "red")
     said = cluster.apply()
-    assert (
-        f"1 ValidatingAdmissionPolicy left the tree: {names[-1]}; it still allows nodes only" in said
-    )
+    assert f"1 ValidatingAdmissionPolicy left the tree: {names[-1]}; it still allows nodes only" in said
     assert "--prune deletes 4 objects that nothing uses" in said
     cluster.apply("--prune")
     assert [call.split()[1].partition(".")[0] for call in cluster.calls("delete")] == [*POLICIES.values()]

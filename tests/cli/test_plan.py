@@ -518,9 +518,7 @@ def test_a_shard_count_that_nothing_needs_is_refused(
         assert main(["plan", "--base", "HEAD", "blue"]) == refused
         captured = capsys.readouterr()
         assert f"shards 1 → {shards}" in captured.out
-        assert (
-            "refused: blue: the lock has more shards than its nodes need\n" in captured.err
-        ) == refused
+        assert ("refused: blue: the lock has more shards than its nodes need\n" in captured.err) == refused
         git("checkout", "-q", "clusters/blue/ipam.lock")
     edit(repository, '"shards":1', '"shards":64', file="ipam.lock")
     edit(
