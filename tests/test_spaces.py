@@ -469,7 +469,7 @@ def test_why_tells_which_level_gave_a_range(run: Run, tmp_path: Path) -> None:
         "               clusters/d/c.yaml:13\n"
         "  first        eu: the only candidate\n"
         '               clusters/fabric/space.yaml:6: clusterSelector region == "eu"\n'
-        "  passed over  fabric: comes later by requirements: 0, and eu has 1\n"
+        "  passed over  fabric: comes later by requirements: 0, but eu has 1\n"
         "               clusters/fabric/space.yaml:5: clusterSelector all()\n"
         "  block        10.8.0.0/19 of eu, held; a pool keeps the range it has\n"
         "               clusters/fabric/ipam.lock:4\n"

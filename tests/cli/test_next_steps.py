@@ -586,13 +586,13 @@ def test_what_to_run_after_a_renumber(stand: Stand) -> None:
     told = stand.run("ipamc lock lab --renumber n1,n2")
     assert "2 renumbered" in told
     assert "then for each of n1, n2:" in told
-    assert "# Renumber 2 nodes of lab" in stand.run(found("(ipamc runbook lab) has all steps", told))
-    stand.run(found("(ipamc lock lab --release NODE) cancels", told).replace("NODE", "n2"))
+    assert "# Renumber 2 nodes of lab" in stand.run(found("(ipamc runbook lab) prints all steps", told))
+    stand.run(found("to cancel: (ipamc lock lab --release NODE)", told).replace("NODE", "n2"))
     told = stand.run("ipamc lock lab --renumber n1")
     assert "1. kubectl --context=lab drain n1 " in told
     told = stand.run(found(r"2\. (ipamc lock lab --settle n1)", told))
     assert "1 renumbered" in told
-    assert "ipamc runbook lab has all steps" in told
+    assert "ipamc runbook lab prints all steps" in told
 
 
 def test_a_rack_is_renumbered_by_its_label(stand: Stand) -> None:

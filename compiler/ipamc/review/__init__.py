@@ -6,7 +6,7 @@ from ipamc.law.change import Gate
 
 GATES: Mapping[str, str] = {
     Gate.RENUMBER: "a node's block changes, now or later",
-    Gate.RENAME: "a node's blocks go to a node with another name",
+    Gate.RENAME: "a node's blocks go to a node of another name",
     Gate.RELEASE: "a block may be given out before its quarantine is over",
     Gate.FOLLOW: "a running node's block follows its address or Cilium's operator",
     Gate.LEAVE: "nodes leave",
