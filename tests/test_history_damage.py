@@ -102,7 +102,7 @@ DAMAGES: dict[str, tuple[Callable[[str], str | bytes | None], str]] = {
         "error[IPC0407] 10.0.0.64/27 of node n3 overlaps",
     ),
     "a block inside another": (replaced("10.0.0.64/27", "10.0.0.32/28"), "error[IPC0407] 10.0.0.32/28"),
-    "deleted": (lambda _: None, "error[IPC0401] no lock beside an existing rendered/"),
+    "deleted": (lambda _: None, "error[IPC0401] no lock beside rendered/"),
     "emptied": (lambda _: "", "error[IPC0402] the lock is empty"),
     "blanked": (lambda _: "\n\n", "error[IPC0402] the lock is empty"),
     "zeroed by a crash": (lambda text: b"\0" * len(text), "error[IPC0403] line 1"),

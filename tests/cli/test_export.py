@@ -253,7 +253,7 @@ def test_a_file_is_replaced_as_a_whole(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     ("existing", "finding"),
     [
-        ("Préfixe;Statut\n10.0.0.0/24;Actif\n", "error[IPC0871]: no column id is in the row of headers"),
+        ("Préfixe;Statut\n10.0.0.0/24;Actif\n", "error[IPC0871]: the header row has no column id"),
         ("", "error[IPC0010]"),
         (
             "ID,Prefix,Status,VRF,Description\nx,10.0.0.0/24,Active,,\n",

@@ -281,9 +281,9 @@ def test_the_examples_compile_as_they_are_rendered(folder: Path, run: Any) -> No
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "stdin is no ResourceList"),
+        ("", "stdin is not a ResourceList"),
         ("a: [", "error[IPC0001]"),
-        ("kind: List\nitems: []\n", "stdin is no ResourceList"),
+        ("kind: List\nitems: []\n", "stdin is not a ResourceList"),
         ("kind: ResourceList\napiVersion: v9\n", "the ResourceList has apiVersion 'v9'"),
         (json.dumps(resource_list() | {"items": {"a": 1}}), "items of the ResourceList is not a list"),
         (json.dumps(resource_list(state(), state())), "two ConfigMaps have ipam.lock"),

@@ -123,7 +123,7 @@ def test_a_pool_that_is_never_full(home: Home) -> None:
     assert auto["follows"] == "172.30.0.0/31"
     assert "follows" in home.run("forecast", "lab")
     said = home.run("forecast", "lab", "--what-if", "+2", code=1)
-    assert "write its InternalIP" in said
+    assert "add its InternalIP" in said
     assert "auto has room" not in said
 
 

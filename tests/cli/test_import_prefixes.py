@@ -208,10 +208,10 @@ MISTAKES = {
         "plan.csv:7:1: error[IPC0873] '127.0.0.0/8' overlaps loopback addresses (127.0.0.0/8)",
     ],
     "prefix,pool,blockSize,blockSize\n10.0.0.0/16,a,26,27\n": [
-        "plan.csv:1:23: error[IPC0872] the column 'blockSize' is there twice"
+        "plan.csv:1:23: error[IPC0872] the header row has the column 'blockSize' twice"
     ],
     "Préfixe,pool\n10.0.0.0/16,a\n": [
-        "plan.csv:1: error[IPC0871] no column prefix, cidr or network is in the row of headers"
+        "plan.csv:1: error[IPC0871] the header row has no column prefix, cidr or network"
     ],
     "prefix,name,blockSize\n10.0.0.0/16,Rack 7,26\n10.1.0.0/16,=cmd|x!A1,26\n10.2.0.0/16,,26\n10.3.0.0/16,a,26\n": [
         "plan.csv:2:13: error[IPC0875] 'Rack 7' cannot be a pool name: it is not made of lower-case letters, digits, - and . with a letter or digit at both ends of each part",
@@ -239,13 +239,13 @@ MISTAKES = {
     'prefix,pool,blockSize\n10.0.0.0/16,a,26,,\n10.1.0.0/16\n10.2.0.0/16,"a"b,26\n': [
         "plan.csv:2:1: error[IPC0870] the row has 5 cells, but the header row has 3",
         "plan.csv:3:1: error[IPC0870] the row has 1 cell, but the header row has 3",
-        "plan.csv:4:1: error[IPC0870] the row is no CSV: ',' expected after '\"'",
+        "plan.csv:4:1: error[IPC0870] the row is not CSV: ',' expected after '\"'",
     ],
     'prefix,pool,blockSize\n10.0.0.0/16,"a,26\n': [
-        "plan.csv:2:1: error[IPC0870] the row is no CSV: unexpected end of data"
+        "plan.csv:2:1: error[IPC0870] the row is not CSV: unexpected end of data"
     ],
     f"prefix,pool\n10.0.0.0/16,{'a' * 200_000}\n": [
-        "plan.csv:2:1: error[IPC0870] the row is no CSV: field larger than field limit (131072)"
+        "plan.csv:2:1: error[IPC0870] the row is not CSV: field larger than field limit (131072)"
     ],
     'prefix,pool,blockSize\n"10.0.0.0/16\n","a\nb",26\n': [
         "plan.csv:2:1: error[IPC0875] 'a\\nb' cannot be a pool name: it is not made of lower-case letters, digits, - and . with a letter or digit at both ends of each part"

@@ -332,4 +332,5 @@ def smaller_blocks(
 def words(pool: Pool, family: int, found: Smaller) -> str:
     """Return the advice that newcomers could get smaller blocks."""
     size = f"{block_size(pool, family, found.prefix)}, {1 << (BITS[family] - found.prefix)} addresses"
-    return f"use smaller blocks for all new nodes ({size}): {found.room:,} free, {found.wanted:,} needed"
+    room = f"{found.room:,} free, {found.wanted:,} needed"
+    return f"use smaller blocks for new nodes of pool {pool.name} ({size}): {room}"
