@@ -209,7 +209,7 @@ def test_what_did_last_week_change(opened: Open, monkeypatch: pytest.MonkeyPatch
     assert [row.split("\t")[0] for row in rows] == ["2026-11-18", "2026-11-08"]
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1796000000")  # 2026-11-29
     quiet = opened(report()).locator(".week").inner_text()
-    assert quiet.startswith("Nothing changed in the last 7 days; the last change is of 2026-11-18: ")
+    assert quiet.startswith("Nothing changed in the last 7 days; the last change was on 2026-11-18: ")
 
 
 @pytest.mark.deep

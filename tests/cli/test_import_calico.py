@@ -38,8 +38,8 @@ spec:
         pool: zone-a.worker-1
 """
 PLACE = """\
-warning[IPC0858]: 10.20.64.60/30 of IPReservation routers overlaps 10.20.64.0/26 of node worker-2: \
-Cilium may give them to pods
+warning[IPC0858]: 10.20.64.60/30 of IPReservation routers overlaps 10.20.64.0/26 of node worker-2; \
+Cilium may give these addresses to pods
 """
 
 
@@ -165,7 +165,7 @@ def test_pools_with_an_overlay(home: Home) -> None:
     path = home.folder / "kubectl-crd-v1.yaml"
     path.write_text(path.read_text().replace("ipipMode: Never", "ipipMode: Always"))
     said = home.run("import", "lab", path.name, *MINOR, code=1)
-    assert "error[IPC0865]: 3 pools have an overlay, beside which Cilium cannot route the same blocks" in said
+    assert "error[IPC0865]: 3 pools have an overlay, so Cilium cannot route the same blocks" in said
     assert "--distinct CIDR" in said
     assert not (home.folder / "clusters" / "lab").exists()
     said = home.run("import", "lab", path.name, *MINOR, "--distinct", "10.100.0.0/16")

@@ -73,7 +73,7 @@ def test_it_writes_lock_and_manifests_once(lab: Path, capsys: pytest.CaptureFixt
     out, err = capsys.readouterr()
     assert "| n1   | a IPv4 |      1 |   13 |     14 | 92.9 % | 1 block more |" in out
     assert "n2" not in out
-    assert "1 row more, where nothing changes: --all" in out
+    assert "1 row more without a change: --all" in out
     assert (
         "1 block added (1 first fit), 0 returned, 0 left, 0 renumbered; lock written, 1 file written" in err
     )

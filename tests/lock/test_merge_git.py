@@ -234,7 +234,7 @@ def test_lock_onto_looks_at_so_many_commits(repository: Repository, monkeypatch:
     monkeypatch.setattr(lock_onto, "MOST_COMMITS_SEARCHED", 5)
     refused = repository.ipamc("lock", "--onto", "HEAD", fine=False)
     assert refused.returncode == 1
-    assert "neither here nor in the commits before" in refused.stderr
+    assert "neither here nor in earlier commits" in refused.stderr
 
 
 def test_lock_onto_repairs_a_squashed_merge(repository: Repository) -> None:
