@@ -319,7 +319,7 @@ def test_a_selector_misspelt_where_nodes_without_a_pool_are_skipped(mode: str) -
     play.nodes.append(node("a-5"))
     step = play.compile()
     assert step.errors == set()
-    assert "1 node without a candidate pool skipped: a-5" in step.text
+    assert "1 node skipped without a candidate pool: a-5" in step.text
     assert "did you mean 'rack'?" in step.text
     assert "a-5" not in play.held
     play.spec("rack-a", nodeSelector=before.documents["rack-a"]["spec"]["nodeSelector"])

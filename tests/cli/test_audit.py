@@ -84,7 +84,7 @@ def test_both_places_are_shown(capfd: pytest.CaptureFixture[str]) -> None:
     )
     assert "--> dump.json:" in said
     assert "::: clusters/fleet/rendered/ciliumnodes/000/ciliumnodes.yaml:1:1: CiliumNode a in git" in said
-    assert said.endswith("1 error\nfound 1 problem\n")
+    assert said.endswith("\n1 error; for details: ipamc explain IPC0941\nfound 1 problem\n")
 
 
 @pytest.mark.usefixtures("repository")

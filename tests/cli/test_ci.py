@@ -223,7 +223,7 @@ def test_a_token_that_may_write_is_in_the_scope_of_the_jobs_of_the_default_branc
     for name in (".job", ".refresh", "applied"):
         assert jobs[name]["environment"]["name"].startswith("ipamc/"), name
     page = " ".join((ROOT / "docs/how-to/ci-gitlab.md").read_text().split())
-    assert "gets another one of this name, protected, in the scope `ipamc/*`" in page
+    assert "| `IPAMC_TOKEN` in the scope `ipamc/*` | masked, hidden, protected | a second token," in page
     assert not [
         job for job in child(repository, "compile").values() if isinstance(job, dict) and "environment" in job
     ]

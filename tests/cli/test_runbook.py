@@ -207,8 +207,8 @@ def test_it_writes_nothing(lab: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (["--node", "n1"], "need --change"),
         (["--change", "mode", "--base", "HEAD"], "omit one"),
         (["--change", "renumber", "--node", "n9"], "does not contain n9"),
-        (["--change", "move"], "'move' is no value of --change: did you mean mode?"),
-        (["--wave-size", "0"], "0 is no value of --wave-size, which is from 1 to 100000"),
+        (["--change", "move"], "'move' is not a value of --change: did you mean mode?"),
+        (["--wave-size", "0"], "0 is not a value of --wave-size: use 1 to 100000\n"),
     ],
 )
 def test_a_wrong_request_is_a_usage_error(

@@ -150,7 +150,7 @@ def test_reserved_ranges_of_a_pool_are_named_and_not_written() -> None:
     [
         (
             "10.1.200.0/24",
-            "10.1.0.0/16, a range of pool default, has addresses of devices (nics): 10.1.200.0/24",
+            "range 10.1.0.0/16 of pool default contains addresses of devices (nics): 10.1.200.0/24",
         ),
         ("10.7.0.0/24", ""),
         ("10.7.0.0/240", "CiliumResourceIPPool nics has '10.7.0.0/240'"),
@@ -167,7 +167,7 @@ def test_a_pool_of_devices_in_a_range_of_pods_is_a_finding(cidr: str, has: str) 
     files, found = brought(*NODES, *BLOCKS, dumps.config_map(**POOL), devices)
     some = [each.message for each in found if each.code in {"IPC0805", "IPC0819", "IPC0835"}]
     assert [each.startswith(has) for each in some] == ([True] if has else [])
-    assert ("devices (nics)" in files["ippools.yaml"]) == has.startswith("10.1.0.0/16")
+    assert ("devices (nics)" in files["ippools.yaml"]) == has.startswith("range 10.1.0.0/16")
 
 
 @pytest.mark.parametrize("key", MULTI)

@@ -8,7 +8,7 @@ GATES: Mapping[str, str] = {
     Gate.RENUMBER: "a node's block changes, now or later",
     Gate.RENAME: "a node's blocks go to a node of another name",
     Gate.RELEASE: "a block may be given out before its quarantine is over",
-    Gate.FOLLOW: "a running node's block follows its address or Cilium's operator",
+    Gate.FOLLOW: "a running node gets the block that its address or Cilium's operator chooses",
     Gate.LEAVE: "nodes leave",
     Gate.DELETE_CLUSTER: "a cluster is deleted",
     Gate.WEAKER: "a setting makes a cluster less safe",
