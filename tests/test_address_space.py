@@ -87,7 +87,6 @@ def test_both_ends_are_shown_and_a_way_out(fabric: Path, capsys: pytest.CaptureF
         'error[IPC0701]: 10.1.0.0/24 of pool "pods-of-blue" overlaps 10.1.0.0/25 of pool "pods-of-red" of cluster red '
         "in the same address space\n"
         " --> clusters/blue/ippools.yaml:5:18\n"
-        "  |\n"
         "5 |   ipv4: {cidrs: [10.1.0.0/24], blockSize: 27}\n"
         "  |                  ^^^^^^^^^^^\n"
         " ::: clusters/red/ippools.yaml:5:31: 10.1.0.0/25 belongs to cluster red here\n"
@@ -436,7 +435,6 @@ def test_a_space_is_left_and_a_range_of_a_member_is_taken(
         'error[IPC0703]: 10.2.0.0/25 of pool "pods-of-blue" overlaps 10.2.0.0/24 of pool "pods-of-red" of cluster red '
         "in address space fabric, which blue leaves in the same change\n"
         " --> clusters/blue/ippools.yaml:5:18\n"
-        "  |\n"
         "5 |   ipv4: {cidrs: [10.2.0.0/25, 10.1.0.0/24], blockSize: 27}\n"
         "  |                  ^^^^^^^^^^^\n"
         " ::: clusters/fabric/rendered/index.jsonl:2: 10.2.0.0/24 belongs to cluster red here\n"

@@ -96,7 +96,7 @@ DAMAGES: dict[str, tuple[Callable[[str], str | bytes | None], str]] = {
         "error[IPC0405] this is the lock of cluster 'prod'",
     ),
     "of another mode": (replaced("cluster-pool", "crd"), "error[IPC0406] the lock is for mode crd"),
-    "of a newer format": (replaced('"lock":1', '"lock":2'), "error[IPC0404] lock format 2 is not 1"),
+    "of a newer format": (replaced('"lock":1', '"lock":2'), "error[IPC0404] lock format 2 is unknown"),
     "a block twice": (
         lambda text: text + text.splitlines(keepends=True)[-1],
         "error[IPC0407] 10.0.0.64/27 of node n3 overlaps",

@@ -438,7 +438,7 @@ def test_a_space_is_told_of_in_ranges(run: Run, tmp_path: Path) -> None:
     for name in ("a", "b", "new"):
         shutil.rmtree(tmp_path / "clusters" / name)
     said = run("compile", "fabric")[1]
-    assert "no cluster asks for a range, but the lock has blocks of 2 ranges: a/pods, b/pods" in said
+    assert "no cluster requests a range, but the lock has blocks of 2 ranges: a/pods, b/pods" in said
     assert "restore the folders of their clusters, and `from` in their pools" in said
 
 

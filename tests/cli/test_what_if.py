@@ -139,7 +139,7 @@ lab, what if +7 rack=b, -rack a: compile refuses it
 -rack a: 5 nodes leave, 5 blocks in quarantine, free on 2026-09-28
 4 nodes without a block; the first is what-if-4 [IPC0303]
   pool rack-b has no room for 4 nodes: what-if-4, what-if-5, what-if-6, what-if-7; IPv4 /27: 8 blocks, 8 held
-  - helps some: pool rack-a has room for 3 nodes: name rack-a in the overflow of pool rack-b
+  - helps some: pool rack-a has room for 3 nodes: add rack-a to the overflow of pool rack-b
   - use smaller blocks for new nodes of pool rack-b (blockSize: 29, 8 addresses): 12 free, 7 needed
   - add a range of /25 to pool rack-b: ipamc suggest pool lab --pool rack-b --size 25
 so many nodes can leave only with your consent (IPC0418, IPC0419): ipamc lock lab --leave NODE, or --leave all
