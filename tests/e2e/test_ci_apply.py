@@ -116,7 +116,7 @@ def test_a_bystander_without_its_argument_is_refused(
     apply(pipeline)
     api.delete(CILIUM_NODES)
     flags(api, pipeline.site.config, "--ipam=kubernetes", "--ipam", "cluster-pool")
-    assert "the operator runs with --ipam=cluster-pool, and hands out blocks" in apply(pipeline, code=1)
+    assert "the operator runs with --ipam=cluster-pool, so it hands out blocks itself" in apply(pipeline, code=1)
     flags(api, pipeline.site.config)
     said = apply(pipeline, code=1)
     assert "no --ipam, so it hands out blocks itself: it must run with --ipam=kubernetes" in said
@@ -555,7 +555,7 @@ def test_without_rights_nothing_is_guessed(api: Api, operator: Operator, tmp_pat
     pipeline.run("ipamc apply fleet", **environment)
     old, _ = moved(pipeline, min(pipeline.site.lock()))
     said = pipeline.run("ipamc apply fleet", code=1, **environment)
-    assert "pods cannot be read" in said
+    assert "pods that may use the old addresses cannot be read" in said
     assert block(api, min(pipeline.site.lock())) == [old]
 
 

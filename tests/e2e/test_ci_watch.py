@@ -123,7 +123,7 @@ def test_a_role_of_an_older_ipamc_may_not_watch_and_is_enough(
     for what in account.mutations():
         if what == "watch ciliumnodes":
             said = apply(pipeline, wait="1")
-            assert "fleet: CiliumNodes are read again, because this job may not watch them" in said
+            assert "fleet: read CiliumNodes again, because this job may not watch them" in said
             assert "apply its roles again ('ipamc ci rbac fleet')" in said
             complain(api, min(pipeline.site.lock()), "there")
             api.delete(f"{CILIUM_NODES}/{max(pipeline.site.lock())}")

@@ -173,7 +173,7 @@ def test_what_we_set_before_it_stays_and_it_gives_newcomers_other_blocks_while_t
         assert "podCIDR" not in api.get(f"{NODES}/a")["spec"]
     site.export()
     site.compile()
-    assert "warning[IPC0423]: node e shows 10.0.0.0/26, which overlaps 10.0.0.0/26 held by a" in site.said
+    assert "warning[IPC0423]: node e shows 10.0.0.0/26, which overlaps 10.0.0.0/26, held by a" in site.said
 
 
 def test_it_does_not_know_the_blocks_of_the_lock(api: Api, operator: Operator, tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ def test_an_object_that_kubectl_does_not_send_fails(api: Api, operator: Operator
     )
     (pipeline.tools / "lossy").chmod(0o755)
     said = pipeline.github(code=1, KUBECTL=str(pipeline.tools / "lossy"))
-    assert "ConfigMap kube-system cilium-config: kubectl reports no error, and does not say that" in said
+    assert "ConfigMap kube-system cilium-config: kubectl reports neither an error nor an apply" in said
 
 
 def test_what_was_not_compiled_is_not_applied(api: Api, operator: Operator, tmp_path: Path) -> None:

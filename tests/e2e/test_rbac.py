@@ -312,7 +312,7 @@ def test_a_dump_needs_each_of_its_rights_and_reads_no_other_config_map(
         if resource in {*POLICIES.values(), "customresourcedefinitions"} or (
             job == "refresh" and resource == "daemonsets"
         ):
-            assert f"{resource} may not be read" in pipeline.run(command, KUBECONFIG=kubeconfig)
+            assert f"no permission to read {resource}" in pipeline.run(command, KUBECONFIG=kubeconfig)
         elif what not in unknown:
             assert "orbidden" in pipeline.run(command, code=1, KUBECONFIG=kubeconfig)
 
