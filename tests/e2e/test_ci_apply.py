@@ -116,7 +116,9 @@ def test_a_bystander_without_its_argument_is_refused(
     apply(pipeline)
     api.delete(CILIUM_NODES)
     flags(api, pipeline.site.config, "--ipam=kubernetes", "--ipam", "cluster-pool")
-    assert "the operator runs with --ipam=cluster-pool, so it hands out blocks itself" in apply(pipeline, code=1)
+    assert "the operator runs with --ipam=cluster-pool, so it hands out blocks itself" in apply(
+        pipeline, code=1
+    )
     flags(api, pipeline.site.config)
     said = apply(pipeline, code=1)
     assert "no --ipam, so it hands out blocks itself: it must run with --ipam=kubernetes" in said
