@@ -103,7 +103,7 @@ def program(repository: Path) -> tuple[Path, Path]:
 def is_refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> bool:
     capsys.readouterr()
     code = main(["plan", "--base", "HEAD~1", *arguments])
-    return code == 1 and "2 held blocks changed hands" in capsys.readouterr().err
+    return code == 1 and "2 held blocks changed without a recorded consent" in capsys.readouterr().err
 
 
 def bare(folder: Path, config: str) -> None:
@@ -147,7 +147,7 @@ def test_a_bare_repository_in_a_cluster_is_no_base(
     commit("forged")
     capsys.readouterr()
     assert main(["plan", "zones", "--base", "HEAD~2"]) == 1
-    assert "2 held blocks changed hands" in capsys.readouterr().err
+    assert "2 held blocks changed without a recorded consent" in capsys.readouterr().err
     assert main(["plan", "zones", "--base", "base"]) == 1
     assert "git does not know revision 'base' here" in capsys.readouterr().err
 
@@ -489,7 +489,7 @@ def sparse() -> None:
 
 DIFFERENT: dict[str, tuple[Callable[[], object], str]] = {
     "edited": (lambda: LOCK.write_text(f"{LOCK.read_text()} "), "ipam.lock differs from HEAD"),
-    "line ends": (crlf, "is not as HEAD has it, and HEAD is what is merged: commit your change, or"),
+    "line ends": (crlf, "differs from HEAD, and only HEAD gets merged: commit your change, or"),
     "removed": (LOCK.unlink, "ipam.lock is in HEAD, but not here"),
     "an input more": (lambda: extra(FOLDER / "deep/more.yaml"), "deep/more.yaml is not in HEAD"),
     "an object more": (lambda: extra(FOLDER / "rendered/.x"), "rendered/.x is not in HEAD"),

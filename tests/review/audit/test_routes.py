@@ -259,7 +259,7 @@ def test_each_router_is_one_and_is_judged_alone() -> None:
     found = live.audit()
     assert [(each.severity.word, each.code, each.at.path, each.message) for each in found] == [
         ("error", "IPC0955", "leaf-2", f"no route to {A} of node a"),
-        ("note", "IPC0957", "leaf-2", "line 5 has a prefix and was not read"),
+        ("note", "IPC0957", "leaf-2", "line 5 has a prefix, but cannot be read"),
         ("error", "IPC0955", "leaf-3", f"no route to {A} of node a; 4 of 4 blocks: {A}, {B}, {C}, {D}"),
     ]
 
@@ -430,7 +430,7 @@ def test_each_vrf_is_a_router() -> None:
     both = junos(ways) + junos(ways).replace("inet.0:", "pods.inet.0:")
     live.routers = [read_routes("leaf-1", f"{both}10.1.9.0/24 (1 entry)\n".encode())]
     assert [(each.code, each.message) for each in live.audit()] == [
-        ("IPC0957", "line 29 has a prefix and was not read")
+        ("IPC0957", "line 29 has a prefix, but cannot be read")
     ]
     assert found(mgmt={"10.200.0.0/24": "192.168.9.9"})[0][0] == "IPC0955"
 
