@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import Consent
 from ipamc.pipeline import compile_cluster
+from ipamc.read.parts import is_looked_at
 from tests.support import casefile
 
 CASES = casefile.names()
@@ -34,9 +35,15 @@ def test_a_second_compile_changes_nothing(name: str) -> None:
             first = compile_cluster(inputs)
         except Refused:
             continue
+        written = {path: text.encode() for path, text in first.files.items() if is_looked_at(path)}
         second = compile_cluster(
             replace(
-                inputs, lock=first.lock.encode(), locked=True, consent=Consent(leave=inputs.consent.leave)
+                inputs,
+                lock=first.lock.encode(),
+                rendered=True,
+                published=written,
+                locked=True,
+                consent=Consent(leave=inputs.consent.leave),
             )
         )
         assert second.lock == first.lock
