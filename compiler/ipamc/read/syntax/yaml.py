@@ -233,7 +233,7 @@ class _Builder:
                 result.append(self.node(event, (*keys, len(result))))
         self.built += len(result)
         self.last = event
-        return result
+        return result[:]  # without the room for more that append() makes: lists in lists weigh a third less
 
     def scalar(self, event: Any, within: Keys, last: str | int | None) -> Any:
         text: str = event.value
