@@ -16,6 +16,7 @@ import marshal
 import os
 import pkgutil
 import select
+import shutil
 import socket
 import subprocess
 import sys
@@ -39,7 +40,7 @@ sys.exit(code[0] if code else 70)
 
 @functools.cache
 def serve() -> Path:
-    """Start the process; return the folder of the program. It ends with the tests."""
+    """Start the process; return the folder of the program. It ends with the tests, and removes the folder."""
     folder = Path(tempfile.mkdtemp(prefix="ipamc-"))
     path = folder / "socket"
     ready, waits = os.pipe()
@@ -55,7 +56,7 @@ def serve() -> Path:
     program = folder / "ipamc"
     program.write_text(_CLIENT.format(python=sys.executable, path=str(path)))
     program.chmod(0o755)
-    atexit.register(process.kill)
+    atexit.register(process.communicate)  # closes its stdin, and waits
     return folder
 
 
@@ -86,6 +87,7 @@ def _main(path: str, ready: int) -> None:
                 continue
             door.close()
             _answer(call, main)
+    shutil.rmtree(Path(path).parent)
 
 
 def _answer(call: socket.socket, main: object) -> None:

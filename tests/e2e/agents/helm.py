@@ -39,6 +39,7 @@ VALUES: Object = {
         "lbMapMax": 1024,
     },
     "bgpControlPlane": {"enabled": True},
+    "configDriftDetection": {"ignoredKeys": ["procfs"]},  # agents here have an argument for it
 }
 """A user's own values: what SETTINGS of `lab` are as flags."""
 WORDS = """#!/bin/bash
