@@ -65,7 +65,7 @@ def every_field() -> Iterator[tuple[str, Field]]:
         yield from ((name, field) for field in fields_of(fields.schema(name)))
 
 
-ABSENT = re.compile(r"\b([Ww]ithout it|[Tt]he default|[Aa]n absent)\b").search
+ABSENT = re.compile(r"\b(If unset,|Default: )").search
 
 
 def lacking(name: str, field: Field) -> Iterator[str]:

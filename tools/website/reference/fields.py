@@ -39,13 +39,13 @@ NEEDS = {
 USES = {
     "cluster": "",
     "ippool": "A cluster has one or more, in any of its files.",
-    "addressspace": "[Address spaces](../../concepts/address-space.md#ranges-for-clusters) explains it.",
-    "nodeinventory": "Nodes in short form; `ipamc import` writes it.",
-    "tests": "[Rules as tests](../../tests.md) explains it.",
-    "calico-ippool": "Calico's own object, as its API server and its CRD have it.",
-    "clustercidr": "The object of node-ipam-controller and of KEP-2593.",
-    "node": "As `kubectl get nodes -o yaml` prints it: what ipamc does not read may be there.",
-    "ciliumnode": "As `kubectl get ciliumnodes -o yaml` prints it: evidence of the blocks that a node has.",
+    "addressspace": "See [Address spaces](../../concepts/address-space.md#ranges-for-clusters).",
+    "nodeinventory": "`ipamc import` writes this document.",
+    "tests": "See [Rules as tests](../../tests.md).",
+    "calico-ippool": "This is Calico's own object, from its API server or its CRD.",
+    "clustercidr": "This is the object of node-ipam-controller and of KEP-2593.",
+    "node": "Use the output of `kubectl get nodes -o yaml`; ipamc ignores the other fields.",
+    "ciliumnode": "Use the output of `kubectl get ciliumnodes -o yaml`; it shows which blocks a node has.",
     **dict.fromkeys(
         (
             "ciliumbgpadvertisement",
@@ -54,7 +54,7 @@ USES = {
             "ciliumbgpnodeconfigoverride",
             "ciliumbgppeeringpolicy",
         ),
-        "It is only read: [Masquerading and BGP](../../how-to/routes.md#peers-are-checked) says what is checked.",
+        "ipamc does not change this object; [Masquerading and BGP](../../how-to/routes.md#peers-are-checked) lists what it checks.",
     ),
 }
 
@@ -74,11 +74,11 @@ def pages() -> dict[str, str]:
     ]
     index = page(
         "# Fields",
-        "Every document that ipamc reads, and every field of it: type, default, meaning, an example, and from which Cilium on it has an effect.",
+        "The documents that ipamc reads, and their fields: type, default, meaning, example, and the first Cilium minor in which a field has an effect.",
         table(["kind", "apiVersion", "what it is", "fields"], rows),
-        "Selectors of nodes and pods are on [a page of their own](selectors.md). A file below a cluster's folder may hold any of these documents, "
-        "several of them, and Lists. An unknown field of ipamc's own kinds is refused; the kinds of others are read as far as these pages say.",
-        "`ipamc schema KIND` prints the JSON Schema behind a page, for [editors](../verbs/schema.md).",
+        "[Selectors](selectors.md) of nodes and pods have their own page. A file below a cluster's folder may contain one or more of these documents, "
+        "and Lists. ipamc refuses unknown fields in its own kinds. In the kinds of other projects, it reads only the fields on these pages.",
+        "`ipamc schema KIND` prints the JSON Schema of a kind, for [editors](../verbs/schema.md).",
     )
     return {**made, f"{FOLDER}selectors.md": page(*_selectors()), f"{FOLDER}README.md": index}
 
@@ -107,7 +107,7 @@ def _kind(name: str, kind: Kind) -> Iterator[str]:
     listed = list(fields(given, SELECTORS))
     yield f"# Fields of {_title(kind)}"
     yield f"{prose(given['description'])} {USES[name]}"
-    yield f"Its `apiVersion` is {' or '.join(map(code, kind.api_versions))}, its `kind` {code(kind.name)}."
+    yield f"`apiVersion` is {' or '.join(map(code, kind.api_versions))}; `kind` is {code(kind.name)}."
     yield table(
         ["field", "default", "Cilium"],
         [
@@ -127,7 +127,7 @@ def _field(name: str, kind: Kind, field: Field) -> Iterator[str]:
     yield f"## `{field.path}`"
     yield prose(field.description, CODES)
     default = _default(field, kind)
-    facts = [f"- Type: {_type(field)}", "- Required" if field.required else f"- Default: {default}"]
+    facts = [f"- Type: {_type(field)}", _presence(field, default)]
     if said := versions(name, field.path):
         facts.append(f"- Cilium: {said}")
     for (of, value), capability in NEEDS.items():
@@ -152,8 +152,14 @@ def _default(field: Field, kind: Kind) -> str:
     if "default" in field.schema:
         return code(plain(field.schema["default"]))
     if field.choice:
-        return "one of several is required"
-    return "none" if kind.api_versions == (OURS,) else "not needed"
+        return f"one of {', '.join(map(code, field.choice))} is required"
+    return "none" if kind.api_versions == (OURS,) else "optional"
+
+
+def _presence(field: Field, default: str) -> str:
+    if field.choice and "default" not in field.schema and not field.required:
+        return f"- Required: one of {', '.join(map(code, field.choice))}"
+    return f"- {default.capitalize()}" if default in {"required", "optional"} else f"- Default: {default}"
 
 
 def versions(name: str, path: str) -> str:
@@ -174,8 +180,8 @@ def _selectors() -> Iterator[str]:
     defs = pool["$defs"]
     yield "# Selectors"
     yield (
-        "Three notations select nodes: Calico's selector language, a Kubernetes LabelSelector and a Kubernetes NodeSelector. "
-        "Pods and namespaces are selected by a LabelSelector."
+        "A selector of nodes is text in Calico's selector language, a Kubernetes LabelSelector, or a Kubernetes NodeSelector. "
+        "A selector of pods or namespaces is a LabelSelector."
     )
     for heading, name in (
         ("Selectors of nodes", "selector"),
@@ -201,8 +207,8 @@ def _selectors() -> Iterator[str]:
         )
     yield "## Calico's selector language"
     yield (
-        "Text is read exactly as Calico reads it. Operators that look at a label: `==`, `!=`, `in {…}`, `not in {…}`, `contains`, "
-        "`starts with`, `ends with`, `has(…)`, `!has(…)`; `all()` and `global()` select everything; `&&`, `||`, `!` and parentheses combine. "
-        "A value stands in quotes."
+        "ipamc reads text exactly as Calico does. Operators on labels: `==`, `!=`, `in {…}`, `not in {…}`, `contains`, "
+        "`starts with`, `ends with`, `has(…)`, `!has(…)`. `all()` and `global()` select everything. `&&`, `||`, `!` and parentheses combine "
+        "conditions. Put values in quotes."
     )
     yield fence('nodeSelector: topology.kubernetes.io/zone in {"a", "b"} && !has(gpu)', "yaml")

@@ -26,13 +26,13 @@ PRINTED = {
 """The command of each schema of an output."""
 
 FINDINGS = {
-    "full": f"people: the place, the line, the way out. The first {FINDINGS_SHOWN} findings of a code, and how many more",
-    "concise": "editors and grep: a line a finding, as few of a code",
+    "full": f"people: the place, the line of the file, and the fix. Shows the first {FINDINGS_SHOWN} findings of each code, and the number of the others",
+    "concise": "editors and grep: one line per finding, with the same limit",
     "json": "programs: every finding",
-    "github": "annotations of a pull request. GitHub keeps 10 errors and 10 warnings of a step: the tenth says how many more the log has",
-    "gitlab": "Code Quality (`artifacts:reports:codequality`); fingerprints stay when lines move",
-    "sarif": "code scanning, SARIF 2.1.0, with both ends of a conflict; at most 25,000 results, GitHub's limit, the worst first",
-    "junit": "test reports: errors are failures, warnings are cases that pass; `ipamc test` has a case for each test",
+    "github": "annotations of a pull request. GitHub keeps 10 errors and 10 warnings per step; the tenth gives the number of further ones in the log",
+    "gitlab": "GitLab Code Quality (`artifacts:reports:codequality`); fingerprints stay the same when lines move",
+    "sarif": "code scanning with SARIF 2.1.0, with both places of a conflict. At most 25,000 results (GitHub's limit), the worst first",
+    "junit": "test reports. An error is a failure, a warning is a case that passes; `ipamc test` writes one case per test",
 }
 """The formats of findings, and whom each is for."""
 
@@ -40,14 +40,17 @@ EXITS = (
     ("0", "done"),
     (
         "1",
-        "refused: an input, the policy, a stale lock; or an error of the disk, the network or another program",
+        "refused because of an input, a rule or a stale lock; or an error of the disk, the network or another program",
     ),
-    ("2", "only where an option asks for it, as `plan --detailed-exitcode`: something changes"),
-    ("64", "usage: an unknown option, cluster, kind or code"),
-    ("70", "a bug in ipamc; what became of the other clusters is written and printed all the same"),
+    (
+        "2",
+        "something changes. Only with an option that requests this code, such as `plan --detailed-exitcode`",
+    ),
+    ("64", "wrong usage: an unknown option, cluster, kind or code"),
+    ("70", "a bug in ipamc. The results of the other clusters are still written and printed"),
     (
         "130, 143, 129",
-        "interrupted, or ended by SIGTERM or SIGHUP: every file is whole, and a line says what to run again",
+        "interrupted, or ended by SIGTERM or SIGHUP. No file is half written, and a line on stderr gives the command to run again",
     ),
 )
 """Exit codes of all verbs; the page of a verb has its own reasons."""
@@ -56,61 +59,65 @@ FILES = (
     (
         "clusters/NAME/ipam.lock",
         "compile, lock, resize, import",
-        "which node has which block: a line a block, in order of address. Only ipamc writes it",
+        "which node has which block: one line per block, by address. Only ipamc writes this file",
     ),
     (
         "clusters/NAME/rendered/kustomization.yaml",
         "compile, resize, import",
-        "everything, in the order in which it must be applied",
+        "all rendered objects, in the order in which to apply them",
     ),
     (
         "clusters/NAME/rendered/cilium/",
         "compile, resize, import",
-        "flags (as Helm values, as a kustomize Component, as a ConfigMap), CiliumPodIPPools, CiliumNodeConfigs",
+        "flags (as Helm values, a kustomize Component, or a ConfigMap), CiliumPodIPPools, CiliumNodeConfigs",
     ),
     ("clusters/NAME/rendered/nodes/SHARD/", "compile, resize, import", "partial Nodes"),
     ("clusters/NAME/rendered/ciliumnodes/SHARD/", "compile, resize, import", "CiliumNodes"),
     (
         "clusters/NAME/rendered/pools/SHARD/",
         "compile, resize, import",
-        "multi-pool mode with `pinning: node`: a CiliumPodIPPool for each node",
+        "a CiliumPodIPPool for each node, in multi-pool mode with `pinning: node`",
     ),
     (
         "clusters/NAME/rendered/seeds/SHARD.yaml",
         "compile, resize, import",
-        "multi-pool mode: what a node starts with. Apply it before the node joins, never again",
+        "the CiliumNodes with which nodes start, in multi-pool mode. Apply each once, before its node joins",
     ),
     (
         "clusters/NAME/rendered/index.jsonl",
         "compile",
-        "of an address space: which ranges each of its clusters has",
+        "for an address space: the ranges of each of its clusters",
     ),
     (
         "clusters/NAME/cluster.yaml, ippools.yaml",
         "init, import",
-        "the inputs of a new cluster, which people edit from then on",
+        "the inputs of a new cluster. Afterwards, people edit them",
     ),
     (
         "clusters/NAME/nodes.yaml, ciliumnodes.yaml",
         "init, import",
-        "the inventory; `import --refresh` and `ci refresh` write it again",
+        "the inventory. `import --refresh` and `ci refresh` update it",
     ),
     ("clusters/.schemas/", "init", "JSON Schemas, for editors"),
     (
         ".gitattributes",
         "init, import",
-        "locks are merged by the merge driver of ipamc, and rendered files are generated",
+        "settings for git: ipamc's merge driver merges locks, and rendered files count as generated",
     ),
-    (".gitlab-ci.yml, .github/workflows/ipamc.yml", "ci gitlab, ci github", "the pipeline of a forge"),
+    (
+        ".gitlab-ci.yml, .github/workflows/ipamc.yml",
+        "ci gitlab, ci github",
+        "the pipeline of GitLab or GitHub",
+    ),
     (
         ".github/actions/ipamc/action.yml",
         "ci github",
-        "what each job of GitHub does first: it installs ipamc",
+        "the first step of each GitHub job, which installs ipamc",
     ),
     (
         ".gitlab/ipamc-requirements.txt, .github/ipamc-requirements.txt",
         "ci gitlab, ci github",
-        "what its jobs install, with hashes",
+        "the packages that the jobs install, with hashes",
     ),
 )
 """The files that verbs write by themselves: path, verbs, what is in it."""
@@ -118,32 +125,32 @@ FILES = (
 VARIABLES = (
     (
         "SOURCE_DATE_EPOCH",
-        "the second since 1970 that counts as now: days of quarantine, dates of pages. Without it the clock",
+        "the time to use as now, in seconds since 1970, for days of quarantine and dates of pages. If unset, the clock",
     ),
-    ("NO_COLOR, FORCE_COLOR", "forbid and demand colours"),
-    ("TERM, COLUMNS", "whether the terminal can show more than text, and its width"),
-    ("CI", "where it is set, no line of progress is drawn"),
-    ("KUBECTL, KUSTOMIZE", "the command lines of these programs, in place of those on the PATH"),
+    ("NO_COLOR, FORCE_COLOR", "turn colours off, or force them on"),
+    ("TERM, COLUMNS", "the capabilities and the width of the terminal"),
+    ("CI", "if set, ipamc shows no progress line"),
+    ("KUBECTL, KUSTOMIZE", "the command lines of these programs. If unset, the programs on the PATH"),
     ("IPAMC_ENVIRONMENTS", "the default of `ipamc ci matrix --environments`"),
     ("IPAMC_WAIT", "the default of `ipamc apply --wait`"),
     (
         "IPAMC_TOKEN",
-        "the token with which `ipamc ci comment`, `ci applied`, `ci refresh` and `ci audit` talk to the forge",
+        "the token that `ipamc ci comment`, `ci applied`, `ci refresh` and `ci audit` use for the forge",
     ),
-    ("GITHUB_TOKEN", "in its place, in GitHub Actions"),
+    ("GITHUB_TOKEN", "in GitHub Actions, the token to use if `IPAMC_TOKEN` is unset"),
     (
         "GITHUB_ACTIONS, GITLAB_CI",
-        "which forge runs the job; then the variables that it documents tell the repository, the branch and the request",
+        "which forge runs the job. ipamc then reads the repository, the branch and the request from the variables that the forge documents",
     ),
     (
         "IPAMC_IMAGE, IPAMC_SOURCE",
-        "on GitLab: the image of the jobs, and the commit that they build ipamc from",
+        "on GitLab: the image of the jobs, and the commit from which they build ipamc",
     ),
     (
         "IPAMC_ID_TOKEN, ACTIONS_ID_TOKEN_REQUEST_URL, ACTIONS_ID_TOKEN_REQUEST_TOKEN",
-        "the id token that `ipamc ci token` prints on GitLab, and where it asks for one on GitHub",
+        "the ID token that `ipamc ci token` prints on GitLab, and the address and token with which it requests one on GitHub",
     ),
-    ("GIT_CONFIG_COUNT", "is passed on to git, and extended"),
+    ("GIT_CONFIG_COUNT", "ipamc adds its own settings for git to those that it counts"),
 )
 """Environment variables that ipamc reads, and what they do."""
 
@@ -160,10 +167,10 @@ def pages() -> dict[str, str]:
     }
     index = page(
         "# Outputs",
-        "What ipamc prints for programs, the files that it writes, its exit codes, and the environment variables that it reads.",
+        "The JSON that ipamc prints, its findings, its exit codes, the files that it writes, and the environment variables that it reads.",
         "## JSON outputs",
         table(
-            ["command", "what it tells", "schema"],
+            ["command", "contents", "schema"],
             [
                 [
                     f"[{code(PRINTED[name])}]({name.replace('_', '-')}.md)",
@@ -173,27 +180,27 @@ def pages() -> dict[str, str]:
                 for name, each in schemas.items()
             ],
         ),
-        "Other verbs that have `--output json` have no schema yet.",
+        "The JSON output of other verbs has no schema yet.",
         "## Findings",
-        "Findings go to stderr, each with a code that [a page](../codes/README.md) and `ipamc explain CODE` explain. `--format` chooses how they look; "
-        "`--report FORMAT=FILE`, as often as you like, writes them to files as well: also where there are none, where the compile was refused, and where "
-        "the disk failed. Paths in `github`, `gitlab`, `sarif` and `junit` are relative to the root of the repository. A cluster whose folder cannot be "
-        "read is in every report: none passes for a clean one. A stage of a compile stops at its 10,000th error ([IPC0013](../codes/README.md#ipc0013)).",
+        "ipamc writes findings to stderr, each with a code. [A page](../codes/README.md) and `ipamc explain CODE` explain the codes. `--format` selects the "
+        "format. `--report FORMAT=FILE`, which can be repeated, also writes the findings to a file, even if there are none, the compile is refused, or the "
+        "disk fails. Paths in `github`, `gitlab`, `sarif` and `junit` are relative to the root of the repository. Every report includes clusters whose "
+        "folder cannot be read. A stage of a compile stops at its 10,000th error ([IPC0013](../codes/README.md#ipc0013)).",
         table(["format", "for"], [[code(name), whom] for name, whom in FINDINGS.items()]),
         fence("ipamc compile --locked --check --format github --report sarif=ipamc.sarif", "sh"),
         "## Exit codes",
-        table(["code", "when"], [[code(number), when] for number, when in EXITS]),
-        "[Each verb](../verbs/README.md) says what it refuses. A cluster that fails, by a bug or because the kernel killed its process, hides no other: it is "
-        "a failure in the plan and in every report.",
+        table(["code", "meaning"], [[code(number), when] for number, when in EXITS]),
+        "The page of [each verb](../verbs/README.md) lists what the verb refuses. If one cluster fails because of a bug, or because the kernel killed its process, "
+        "the plan and every report show the failure and still contain the other clusters.",
         "## Files that are written",
         table(
-            ["file", "by", "what is in it"],
+            ["file", "written by", "contents"],
             [[", ".join(map(code, path.split(", "))), by, what] for path, by, what in FILES],
         ),
-        "Other files are written only where an option names them: `--write`, `--report`, `--receipt`.",
+        "ipamc writes other files only if an option names them: `--write`, `--report`, `--receipt`.",
         "## Environment variables",
         table(
-            ["variable", "what it does"],
+            ["variable", "meaning"],
             [[", ".join(map(code, names.split(", "))), what] for names, what in VARIABLES],
         ),
     )
@@ -205,8 +212,8 @@ def _output(name: str, schema: Schema) -> Iterator[str]:
     yield f"# {PRINTED[name]}"
     yield prose(schema["description"])
     yield (
-        f"The JSON Schema is `schemas/{name}.output.json` in the repository and in the package. A field that is marked *maybe* may be absent. "
-        "A type that is a link is a section below."
+        f"The JSON Schema is `schemas/{name}.output.json` in the repository and in the package. Fields marked *maybe* can be absent. "
+        "A linked type has its own section below."
     )
     yield _fields({**schema, "$defs": defs})
     for part, each in defs.items():
@@ -230,4 +237,6 @@ def _fields(schema: Schema) -> str:
 
 def _linked(said: str, defs: Schema) -> str:
     """Return a type with links to the sections of what it names."""
-    return re.sub(r"[\w]+", lambda word: f"[{word[0]}](#{word[0]})" if word[0] in defs else word[0], said)
+    return re.sub(
+        r"`[^`]*`|\w+", lambda word: f"[{word[0]}](#{word[0]})" if word[0] in defs else word[0], said
+    )

@@ -23,8 +23,8 @@ class Field(Struct, frozen=True, kw_only=True):
     """As `spec.pins.*` and `tests[].name`: a value of a mapping, and an item of a list."""
     schema: Schema
     required: bool
-    choice: bool
-    """The mapping around it needs one of several fields, of which this is one."""
+    choice: tuple[str, ...]
+    """The fields of which the mapping around it needs one, this field among them; () for none."""
     named: str = ""
     """The definition that it refers to; "" for none."""
 
@@ -50,17 +50,20 @@ def fields(schema: Schema, shared: frozenset[str] = frozenset(), *, named: bool 
 def _below(
     schema: Schema, path: str, defs: Schema, shared: frozenset[str], within: tuple[str, ...]
 ) -> Iterator[Field]:
-    choice = {
-        name
-        for kind in ("anyOf", "oneOf")
-        for each in schema.get(kind, ())
-        for name in each.get("required", ())
-    }
+    choice = tuple(
+        dict.fromkeys(
+            name
+            for kind in ("anyOf", "oneOf")
+            for each in schema.get(kind, ())
+            for name in each.get("required", ())
+        )
+    )
     for name, given in schema.get("properties", {}).items():
         here = f"{path}.{name}".lstrip(".")
         each, named = resolve(given, defs)
         required = name in schema.get("required", ())
-        yield Field(path=here, schema=each, required=required, choice=name in choice, named=named)
+        among = choice if name in choice else ()
+        yield Field(path=here, schema=each, required=required, choice=among, named=named)
         yield from _inside(each, named, here, defs, shared, within)
 
 
@@ -100,10 +103,14 @@ def type_of(schema: Schema) -> str:
         ]
     said = " or ".join(words)
     if said == "list" and isinstance(schema.get("items"), dict):
-        said = f"list: {type_of(schema['items'])}"
+        said = f"list: {_inner(schema['items'])}"
     if said == "mapping" and isinstance(schema.get("additionalProperties"), dict):
-        said = f"mapping of names to {type_of(schema['additionalProperties'])}"
+        said = f"mapping of names to {_inner(schema['additionalProperties'])}"
     return said + _limits(schema) + (", or null" if "null" in kinds and not isinstance(kinds, str) else "")
+
+
+def _inner(schema: Schema) -> str:
+    return type_of(schema).replace(", or null", " or null")
 
 
 _KINDS = {

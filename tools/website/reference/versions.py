@@ -12,26 +12,28 @@ def pages() -> dict[str, str]:
     read = ", ".join(READ_AT.values())
     text = page(
         "# Cilium by version",
-        "What each Cilium minor does, how that is known, and what ipamc decides by it. `ipamc explain versions` prints the same tables.",
-        "What is rendered and what is refused depends on [`cilium.version`](fields/cluster.md#specciliumversion), the lowest minor that runs in the cluster. "
-        "A newer one than those of the table is refused: nothing of it was read. "
-        "[`assume`](fields/cluster.md#specciliumassume) beside it takes it for a minor that is known, in every verb and pipeline, with a warning.",
+        "What each Cilium minor does, how that was verified, and what depends on it in ipamc. `ipamc explain versions` prints the same tables.",
+        "[`cilium.version`](fields/cluster.md#specciliumversion), the lowest minor that runs in the cluster, decides what ipamc renders and refuses. "
+        "ipamc refuses minors that are newer than the table. To use one anyway, set [`assume`](fields/cluster.md#specciliumassume) to a known minor: "
+        "every verb and pipeline then treats the newer Cilium as that minor, with a warning.",
         "## What each minor does",
         linked(versions_text().rstrip(), "codes/"),
-        "## How it is known",
-        "A cell in bold was run: `make e2e` builds etcd, kube-apiserver and cilium-operator from their Go modules, starts them on loopback, and applies what "
-        "ipamc writes: every example, and generated clusters of 500 nodes in each mode. After an apply, a second one, a restart and a killed operator every "
-        "node has exactly its blocks, and a further apply changes nothing. What a rule keeps from a server is sent there all the same, with the rule taken "
-        "away, and is seen to be refused, or to do silently what the rule says. Random histories (edits, applies, newcomers, deletions, restarts) are played "
-        "on the live cluster, and after every step no address has two nodes.",
-        "There the tests play the agents' part, and a small program of ours asks the functions of Cilium's agent. `make e2e-agents` runs real ones, with "
-        "the datapath, as namespaces of one machine, beside a router that speaks BGP: a first apply, an import of a cluster that runs, renumbers, nodes that "
-        "leave, join again or are replaced, new ranges, families, modes and minors, each by its runbook. Pods ping all the time, and have addresses of the blocks that "
-        "the lock gives to their nodes. A row about agents is bold for the minors whose agents showed it.",
-        "Cells that are not bold were read in the source, and not run: what is claimed of a version is known to a different degree.",
-        "## Where it was read",
-        f"The source of Cilium was read at the tags {read}. A row that changes from one minor to the next has a case in "
-        "`tests/cases/versions`: one input, compiled for every minor.",
+        "## How it was verified",
+        "Bold cells come from tests that run the real programs.",
+        "`make e2e` builds etcd, kube-apiserver and cilium-operator from their Go modules, starts them on loopback, and applies what ipamc renders for every "
+        "example, and for generated clusters of 500 nodes in each mode. After a first apply, a second apply, a restart, and a killed operator, every node has "
+        "exactly its blocks, and a further apply changes nothing. The suite also turns rules off and sends the servers what the rules would have stopped: "
+        "the servers refuse it too, or show the damage that the rule describes. Random histories of edits, applies, new nodes, deletions and restarts run on the "
+        "live cluster; after every step, no address belongs to two nodes. In this suite, tests act as the agents, and a small program calls functions of "
+        "Cilium's agent.",
+        "`make e2e-agents` runs real agents with their datapath, in namespaces of one machine, beside a BGP router. It follows the runbooks for a first "
+        "apply, an import of a running cluster, renumbers, nodes that leave, rejoin or are replaced, and new ranges, families, modes and minors. Pods ping "
+        "each other all the time, and must have addresses from the blocks that the lock gives to their nodes. A row about agents is bold for the minors "
+        "whose agents ran in this suite.",
+        "The other cells were only read in the source, so they are less certain.",
+        "## Sources",
+        f"The plain cells come from the source of Cilium at the tags {read}. Each row that changes from one minor to the next has a case in "
+        "`tests/cases/versions` that compiles one input for every minor.",
         table(
             ["Cilium", "source"],
             [[row.capability.value, prose(row.source)] for row in TABLE],

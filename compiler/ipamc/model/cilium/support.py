@@ -30,88 +30,98 @@ class Capability(enum.Enum):
     NETWORK_ANNOTATIONS = (
         "annotations of a Node begin with `network.cilium.io/`; before, with `io.cilium.network.`"
     )
-    ANNOTATIONS_ASKED_FOR = 'annotations count only with `annotate-k8s-node: "true"`; before, always'
-    HELM_ANNOTATE_NODE = (
-        "every chart has the value `annotateK8sNode`; in 1.11, the chart of 1.11.5 has it (default `true`), "
-        "those of 1.11.1 and 1.11.2 do not"
+    ANNOTATIONS_ASKED_FOR = (
+        'agents use annotations of a Node only with `annotate-k8s-node: "true"`; before, always'
     )
-    CLUSTER_POOL_LIST = "the operator accepts several ranges"
-    KEPT_POD_CIDRS = "the operator keeps the `podCIDRs` that a CiliumNode has"
+    HELM_ANNOTATE_NODE = (
+        "every chart of this minor has the value `annotateK8sNode`; in 1.11, the chart of 1.11.5 has it "
+        "(default `true`), the charts of 1.11.1 and 1.11.2 do not"
+    )
+    CLUSTER_POOL_LIST = "the operator accepts several ranges per family"
+    KEPT_POD_CIDRS = "the operator keeps the `podCIDRs` that a CiliumNode already has"
     UNDONE_POD_CIDRS = "the operator undoes a change of a CiliumNode's `podCIDRs`; before, it only complains"
     BYSTANDER = "with `--ipam=kubernetes` the operator gives out no blocks, regardless of `cilium-config`"
-    NODE_GC = "the operator collects CiliumNodes without a Node (in 1.12 only with `nodes-gc-interval`)"
-    DO_NOT_GC = '`cilium.io/do-not-gc: "true"` keeps the operator from collecting a CiliumNode without a Node'
-    MULTI_POOL = "`ipam: multi-pool`, CiliumPodIPPool `cilium.io/v2alpha1`, `auto-create-cilium-pod-ip-pools`"
-    DEFAULT_IP_POOL = "`ipam-default-ip-pool`, also in a CiliumNodeConfig: a default pool for some nodes"
+    NODE_GC = (
+        "the operator garbage-collects CiliumNodes without a Node (in 1.12 only with `nodes-gc-interval`)"
+    )
+    DO_NOT_GC = '`cilium.io/do-not-gc: "true"` keeps the operator from garbage-collecting a CiliumNode'
+    MULTI_POOL = (
+        "the mode exists: `ipam: multi-pool`, CiliumPodIPPool `cilium.io/v2alpha1`, "
+        "`auto-create-cilium-pod-ip-pools`"
+    )
+    DEFAULT_IP_POOL = (
+        "`ipam-default-ip-pool` sets the default pool, in a CiliumNodeConfig also for some nodes only"
+    )
     NODE_CONFIG_V2 = "CiliumNodeConfig is stored as `cilium.io/v2`; before, as `v2alpha1`"
     HELM_PRE_ALLOCATION = "the chart has the value `ipam.multiPoolPreAllocation`"
-    MULTI_POOL_TUNNEL = "tunnel routing; before, agents refuse to start with it"
+    MULTI_POOL_TUNNEL = "agents support tunnel routing; before, they refuse to start with it"
     LOCAL_ROUTES = (
-        "an agent has a route to each block of its node; before, only to the blocks at its start (1.17), or "
-        "to an unrelated range, so that pods need `enable-endpoint-routes`"
+        "an agent has a route to each block of its node; before, only to the blocks that the node had when "
+        "the agent started (1.17), or to an unrelated range, so that pods need `enable-endpoint-routes`"
     )
-    ORPHAN_BLOCKS = (
-        "a block in `pools.allocated` stays without its CiliumPodIPPool; before, the operator removes it"
-    )
+    ORPHAN_BLOCKS = "a block in `pools.allocated` stays if its CiliumPodIPPool is deleted; before, the operator "
+        "removes it"
     EXCHANGED_BLOCKS = (
-        "a block that leaves its CiliumPodIPPool stays with its node until the operator restarts; before, "
-        "until the agent's next write"
+        "a block whose CIDR leaves its CiliumPodIPPool stays with its node until the operator restarts; "
+        "before, until the agent's next write"
     )
     NUMERIC_ALLOCATED = "the operator sorts `pools.allocated` by address; before, as text"
     EDITED_RANGES = (
-        "the operator remembers the blocks of a CIDR that is widened, divided or cut in a CiliumPodIPPool; "
-        "before, it gives out again blocks that nodes have"
+        "the operator remembers allocated blocks when a CIDR of a CiliumPodIPPool is widened, divided or "
+        "cut; before, it gives them out again"
     )
     REMOVED_RANGES = (
-        "any CIDR may leave a CiliumPodIPPool; before, the operator crashes unless it is the last one; two "
-        "adjacent CIDRs may leave at once only from 1.19 on"
+        "any CIDR can be removed from a CiliumPodIPPool; before, the operator crashes unless it is the last "
+        "in the list. Two adjacent CIDRs can be removed together only from 1.19 on"
     )
-    IMMUTABLE_MASK = "the apiserver refuses a change of `maskSize`; before, only the operator does"
+    IMMUTABLE_MASK = "kube-apiserver refuses a change of `maskSize`; before, only the operator does"
     POD_SELECTORS = (
-        "`podSelector` and `namespaceSelector` of a CiliumPodIPPool: selected pods without annotations get "
-        "addresses from the pool on every node; a pod selected by two pools gets none"
+        "a CiliumPodIPPool has `podSelector` and `namespaceSelector`: selected pods without annotations get "
+        "addresses from the pool on every node; a pod that two pools select gets none"
     )
     REQUIRED_MATCH = (
-        '`ipam.cilium.io/require-pool-match: "true"` of a pod or its namespace: without a pool that selects '
-        "the pod, it gets no address instead of one of the default pool"
+        'with `ipam.cilium.io/require-pool-match: "true"` on a pod or its namespace, a pod that no pool '
+        "selects gets no address, not even from the default pool"
     )
     DRIFT_METRIC = (
-        "`cilium_drift_checker_config_delta`: by default an agent counts the keys of `cilium-config` that it "
-        "did not start with; runbooks wait for 0"
+        "by default an agent counts, in the metric `cilium_drift_checker_config_delta`, the keys of "
+        "`cilium-config` that changed since its start; runbooks wait for 0"
     )
     ALLOW_ENDS = (
-        "`allowFirstIP` and `allowLastIP` of a CiliumPodIPPool, which cannot change: pods get the first or "
-        "the last address of a block"
+        "a CiliumPodIPPool has `allowFirstIP` and `allowLastIP`, which cannot change: pods can get the first "
+        "or the last address of a block"
     )
     EGRESS_INTERFACES = (
         "an agent that masquerades with iptables does not start without `egress-masquerade-interfaces`; "
-        "before, its rule covers one address range, regardless of the node's blocks"
+        "before, it starts, but masquerades only one address range, regardless of the node's blocks"
     )
     SKIP_MASQUERADE = (
-        "`only-masquerade-default-pool`, and the annotation `ipam.cilium.io/skip-masquerade` of a "
-        "CiliumPodIPPool: with BPF masquerading, pods of other pools, or of this pool, keep their addresses"
+        "with BPF masquerading, `only-masquerade-default-pool` exempts the pods of all other pools, and the "
+        "annotation `ipam.cilium.io/skip-masquerade` of a CiliumPodIPPool exempts the pods of this pool"
     )
     IP_MASQ_AGENT = (
         "with `enable-ip-masq-agent` and BPF masquerading, agents reload `nonMasqueradeCIDRs` of ConfigMap "
         "ip-masq-agent when it changes"
     )
-    IP_MASQ_AGENT_IPV6 = "IPv6 in `nonMasqueradeCIDRs`, and `masqLinkLocalIPv6`"
-    HELM_IP_MASQ_CONFIG = "the chart has the value `ipMasqAgent.config`; before, it creates no such ConfigMap"
-    IPV6_NATIVE_ROUTING = "the flag `ipv6-native-routing-cidr`"
-    CRD_ADDRESSES = "agents use the addresses of `spec.ipam.pool`, of blocks of any size"
-    CRD_NATIVE_ONLY = "Cilium's documentation lists only native routing; in a test, tunnels worked, too"
-    CRD_NOT_ANNOUNCED = "Cilium does not announce these addresses by BGP"
-    TINY_BLOCKS = "pods get every address of a /31, /32, /127 and /128; before, none"
+    IP_MASQ_AGENT_IPV6 = "ip-masq-agent supports IPv6 in `nonMasqueradeCIDRs`, and `masqLinkLocalIPv6`"
+    HELM_IP_MASQ_CONFIG = (
+        "the chart has the value `ipMasqAgent.config`; before, it does not create ConfigMap ip-masq-agent"
+    )
+    IPV6_NATIVE_ROUTING = "the agent has the flag `ipv6-native-routing-cidr`"
+    CRD_ADDRESSES = "agents use the addresses in a CiliumNode's `spec.ipam.pool`, from blocks of any size"
+    CRD_NATIVE_ONLY = "Cilium's documentation lists only native routing; in a test, tunnels also worked"
+    CRD_NOT_ANNOUNCED = "Cilium does not announce pod addresses of this mode by BGP"
+    TINY_BLOCKS = "pods can get every address of a /31, /32, /127 or /128; before, none of them"
     IPV6_BITMAP = "the operator refuses an IPv6 range of more than 2^16 blocks"
-    METALLB = "MetalLB in the agent, `bgp-announce-pod-cidr`, in these two modes only"
+    METALLB = "MetalLB in the agent announces pod CIDRs with `bgp-announce-pod-cidr`, in these two modes only"
     METALLB_CILIUM_NODE = "MetalLB announces a CiliumNode's `podCIDRs`; before, a Node's"
     BGP_CONTROL_PLANE = "the BGP control plane announces `podCIDRs`, in these two modes only"
     BGP_CILIUM_NODE = "the BGP control plane announces a CiliumNode's `podCIDRs`; before, a Node's"
     BGP_POOL_ADVERTS = "the BGP control plane announces blocks by the labels of their CiliumPodIPPool"
-    BGP_PEERING_POLICY = "CiliumBGPPeeringPolicy"
-    BGP_ADVERTISEMENT = "CiliumBGPAdvertisement, CiliumBGPPeerConfig, CiliumBGPClusterConfig"
-    BGP_INTERFACE = "advertisements of the type `Interface`"
-    BGP_V2 = "these BGP objects as `cilium.io/v2`; before, only as `v2alpha1`"
+    BGP_PEERING_POLICY = "CiliumBGPPeeringPolicy exists"
+    BGP_ADVERTISEMENT = "CiliumBGPAdvertisement, CiliumBGPPeerConfig and CiliumBGPClusterConfig exist"
+    BGP_INTERFACE = "a CiliumBGPAdvertisement can have the type `Interface`"
+    BGP_V2 = "these three BGP kinds are served as `cilium.io/v2`; before, only as `v2alpha1`"
 
 
 _READ = "1.11.1 1.12.19 1.13.18 1.14.19 1.15.19 1.16.19 1.17.8 1.18.5 1.19.7 1.20.2"
@@ -249,18 +259,18 @@ SOURCES: Mapping[Capability, str] = {
     C.POD_CIDRS: "pkg/k8s/node.go, ParseNode",
     C.NETWORK_ANNOTATIONS: "pkg/annotation/k8s.go",
     C.ANNOTATIONS_ASKED_FOR: "pkg/k8s/node.go, ParseNode; pkg/defaults/defaults.go",
-    C.HELM_ANNOTATE_NODE: "install/kubernetes/cilium/values.yaml, of 1.11 at 1.11.1, 1.11.2 and 1.11.5",
+    C.HELM_ANNOTATE_NODE: "install/kubernetes/cilium/values.yaml, for 1.11 at 1.11.1, 1.11.2 and 1.11.5",
     C.CLUSTER_POOL_LIST: "cluster-pool-ipv4-cidr in operator/flags.go, operator/cmd/flags.go from 1.13, "
     "operator/pkg/ipam/clusterpool.go from 1.20; clusterPoolIPv4PodCIDRList in the chart",
     C.KEPT_POD_CIDRS: "reuseIPNets in pkg/ipam/allocator/podcidr/podcidr.go, "
     "operator/pkg/ipam/allocator/podcidr/podcidr.go from 1.20",
-    C.UNDONE_POD_CIDRS: "allocateNode in the same file",
+    C.UNDONE_POD_CIDRS: "allocateNode in podcidr.go (as above)",
     C.BYSTANDER: "the switch on ipam in operator/main.go, operator/cmd/root.go from 1.13, "
     "operator/pkg/ipam/clusterpool.go from 1.20",
     C.NODE_GC: "operator/watchers/cilium_node_gc.go from 1.12, nodes-gc-interval in the operator's flags: "
-    "unused in 1.11, 0s in 1.12, 5m from 1.13",
+    "unused in 1.11, default 0s in 1.12 and 5m from 1.13",
     C.DO_NOT_GC: "operator/watchers/cilium_node_gc.go",
-    C.MULTI_POOL: "PR #25824; pkg/ipam/option/option.go, pkg/ipam/ipam.go: unknown IPAM backend before; "
+    C.MULTI_POOL: "PR #25824; pkg/ipam/option/option.go, pkg/ipam/ipam.go (before: unknown IPAM backend); "
     "client/crds/v2alpha1/ciliumpodippools.yaml",
     C.DEFAULT_IP_POOL: "PR #28818; pkg/option/config.go",
     C.NODE_CONFIG_V2: "client/crds/v2alpha1/ciliumnodeconfigs.yaml from 1.13, "
@@ -273,28 +283,28 @@ SOURCES: Mapping[Capability, str] = {
     C.ORPHAN_BLOCKS: "PR #42126; pkg/ipam/allocator/multipool/pool_allocator.go, "
     "operator/pkg/ipam/allocator/multipool/pool_allocator.go from 1.20",
     C.EXCHANGED_BLOCKS: "PR #42126; AllocateToNode in pool_allocator.go (as above)",
-    C.NUMERIC_ALLOCATED: "slices.Sort of texts in pool_allocator.go (as above); Prefix.Compare from 1.20",
+    C.NUMERIC_ALLOCATED: "slices.Sort of strings in pool_allocator.go (as above); from 1.20 Prefix.Compare",
     C.EDITED_RANGES: "PR #42126; updateCIDRSets, reconcileOrphanCIDRs in pool_allocator.go (as above)",
     C.REMOVED_RANGES: "slices.Delete inside the loop of updateCIDRSets in pool_allocator.go (as above)",
     C.IMMUTABLE_MASK: "client/crds/v2alpha1/ciliumpodippools.yaml; pool_allocator.go (as above)",
     C.POD_SELECTORS: "PR #41688; client/crds/v2alpha1/ciliumpodippools.yaml; GetIPPoolForPod in "
     "pkg/ipam/metadata/manager.go",
     C.REQUIRED_MATCH: "pkg/ipam/metadata/manager.go; pkg/annotation/k8s.go",
-    C.DRIFT_METRIC: "pkg/driftchecker; configDriftDetection in the chart; before PR #45374 an agent may "
-    "count too much at its start",
+    C.DRIFT_METRIC: "pkg/driftchecker; configDriftDetection in the chart. Before PR #45374, the number can "
+    "be too high when an agent starts",
     C.ALLOW_ENDS: "client/crds/v2alpha1/ciliumpodippools.yaml; addrsInPrefix in pool_allocator.go; "
     "cidrRangeOpts in pkg/ipam/pool.go",
     C.EGRESS_INTERFACES: "PR #42531; newManager and allEgressMasqueradeCmds in "
     "pkg/datapath/iptables/iptables.go",
     C.SKIP_MASQUERADE: "pkg/ipam/cell/cell.go; allocateNext in pkg/ipam/multipool.go; pkg/annotation/k8s.go",
-    C.IP_MASQ_AGENT: "pkg/ipmasq/ipmasq.go; daemon/cmd/daemon.go, which refuses it without "
+    C.IP_MASQ_AGENT: "pkg/ipmasq/ipmasq.go; daemon/cmd/daemon.go, which refuses ip-masq-agent without "
     "enable-bpf-masquerade",
     C.IP_MASQ_AGENT_IPV6: "pkg/ipmasq/ipmasq.go; pkg/maps/ipmasq/ipmasq.go",
     C.HELM_IP_MASQ_CONFIG: "install/kubernetes/cilium/templates/cilium-configmap.yaml",
     C.IPV6_NATIVE_ROUTING: "pkg/option/config.go",
     C.CRD_ADDRESSES: "pkg/ipam/crd.go",
-    C.CRD_NATIVE_ONLY: "the features in Documentation/network/concepts/ipam/index.rst, which 1.11 to 1.13 "
-    "do not have",
+    C.CRD_NATIVE_ONLY: "the table of features in Documentation/network/concepts/ipam/index.rst; 1.11 to 1.13 "
+    "have no such table",
     C.CRD_NOT_ANNOUNCED: "BGPAnnouncePodCIDR in daemon/cmd/daemon_main.go up to 1.16; "
     "pkg/bgpv1/agent/nodespecer.go in 1.13 and 1.14, controller.go in 1.12; CanAdvertisePodCIDR in "
     "pkg/bgpv1/types/utils.go from 1.15, pkg/bgp/types/utils.go from 1.19",
@@ -303,17 +313,17 @@ SOURCES: Mapping[Capability, str] = {
     C.IPV6_BITMAP: "clusterSubnetMaxDiff in pkg/ipam/cidrset/cidr_set.go, in github.com/cilium/ipam up to "
     "1.13",
     C.METALLB: "BGPAnnouncePodCIDR in daemon/cmd/daemon_main.go; go.mod, which has no metallb from 1.17 on",
-    C.METALLB_CILIUM_NODE: "issue #18852; daemon/cmd/daemon.go, pkg/bgp/speaker/cell.go from 1.16: in "
-    "kubernetes mode it is the Node in every minor",
+    C.METALLB_CILIUM_NODE: "issue #18852; daemon/cmd/daemon.go, from 1.16 pkg/bgp/speaker/cell.go. In "
+    "kubernetes mode, every minor announces the Node's",
     C.BGP_CONTROL_PLANE: "pkg/bgpv1, pkg/bgp from 1.19; CanAdvertisePodCIDR in types/utils.go",
     C.BGP_CILIUM_NODE: "pkg/bgpv1/agent/nodespecer.go up to 1.14; manager/reconciler/pod_cidr.go from 1.15",
     C.BGP_POOL_ADVERTS: "PR #27100; manager/reconciler/pod_ip_pool.go: podIPPoolSelector; an advertisement "
     "of type CiliumPodIPPool from 1.16",
     C.BGP_PEERING_POLICY: "client/crds/v2alpha1/ciliumbgppeeringpolicies.yaml",
-    C.BGP_ADVERTISEMENT: "pkg/bgpv1/manager/reconcilerv2 from 1.16 (1.15 has the CRDs, and installs "
-    "none of them); pkg/bgp from 1.19",
+    C.BGP_ADVERTISEMENT: "pkg/bgpv1/manager/reconcilerv2 from 1.16 (1.15 contains the CRDs but does "
+    "not install them); pkg/bgp from 1.19",
     C.BGP_INTERFACE: "PR #42469; client/crds/v2/ciliumbgpadvertisements.yaml",
-    C.BGP_V2: "client/crds/v2/ciliumbgpadvertisements.yaml, which goes on to serve v2alpha1",
+    C.BGP_V2: "client/crds/v2/ciliumbgpadvertisements.yaml, which still serves v2alpha1",
 }
 """Paths at the tags of `READ_AT`, pull requests or issues."""
 
@@ -331,35 +341,38 @@ APISERVER = "1.35.4"  # the kube-apiserver that was run
 
 APISERVER_TABLE = (  # Nodes, then CIDRs
     Claim(
-        "the `podCIDRs` of a Node cannot be changed, extended or removed: 422",
+        "the `podCIDRs` of a Node, once set, cannot be changed, extended or removed: 422",
         "pkg/apis/core/validation, ValidateNodeUpdate",
         "IPC0503",
     ),
-    Claim("a Node has at most one CIDR of each family: 422", "ValidateNode in the same file", "IPC0505"),
+    Claim(
+        "a Node has at most one CIDR of each family: 422", "pkg/apis/core/validation, ValidateNode", "IPC0505"
+    ),
     Claim("applying a Node that does not exist creates it", "server-side apply", "IPC0554"),
     Claim(
-        "with `metadata.uid`, it neither creates a Node nor changes a re-created one: 409, 422",
+        "applying a Node with `metadata.uid` neither creates a Node nor changes a re-created one: 409, 422",
         "staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go",
         "`nodes/`, IPC0554",
     ),
     Claim("CIDRs with host bits are accepted, with a warning", "feature StrictIPCIDRValidation", "IPC0201"),
     Claim(
-        "from 1.36 on they are refused (1.36.3, 1.37.2)",
+        "from 1.36 on, CIDRs with host bits are refused (1.36.3, 1.37.2)",
         "feature StrictIPCIDRValidation, on by default in 1.36",
         "IPC0201",
     ),
     Claim(
-        "ValidatingAdmissionPolicy as v1, from 1.30 on (1.30.14, 1.34.4, 1.36.3, 1.37.2)",
+        "ValidatingAdmissionPolicy is served as v1 from 1.30 on (1.30.14, 1.34.4, 1.36.3, 1.37.2)",
         "KEP-3488",
         "`admission/`, IPC0571",
     ),
     Claim(
-        "its expressions have `cidr()`, from 1.31 on (1.34.4, 1.36.3, 1.37.2; not 1.30.14)",
+        "expressions of admission policies have `cidr()` from 1.31 on (1.34.4, 1.36.3, 1.37.2; not 1.30.14)",
         "staging/src/k8s.io/apiserver/pkg/cel/environment/base.go",
         "`admission/`, IPC0571",
     ),
     Claim(
-        "MutatingAdmissionPolicy as v1, from 1.36 on (1.36.3, 1.37.2); as v1beta1, off, in 1.34 and 1.35",
+        "MutatingAdmissionPolicy is served as v1 from 1.36 on (1.36.3, 1.37.2); in 1.34 and 1.35 it is "
+        "v1beta1 and off by default",
         "KEP-3962",
         "`admission/`, IPC0571",
     ),
