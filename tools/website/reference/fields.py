@@ -77,7 +77,7 @@ def pages() -> dict[str, str]:
         "The documents that ipamc reads, and their fields: type, default, meaning, example, and the first Cilium minor in which a field has an effect.",
         table(["kind", "apiVersion", "what it is", "fields"], rows),
         "[Selectors](selectors.md) of nodes and pods have their own page. A file below a cluster's folder may contain one or more of these documents, "
-        "and Lists. ipamc refuses unknown fields in its own kinds. In the kinds of other projects, it reads only the fields on these pages.",
+        "or Kubernetes Lists of them. ipamc refuses unknown fields in its own kinds. In the kinds of other projects, it reads only the fields on these pages.",
         "`ipamc schema KIND` prints the JSON Schema of a kind, for [editors](../verbs/schema.md).",
     )
     return {**made, f"{FOLDER}selectors.md": page(*_selectors()), f"{FOLDER}README.md": index}
@@ -106,7 +106,7 @@ def _kind(name: str, kind: Kind) -> Iterator[str]:
     given = schema(name)
     listed = list(fields(given, SELECTORS))
     yield f"# Fields of {_title(kind)}"
-    yield f"{prose(given['description'])} {USES[name]}"
+    yield f"{prose(given['description'])} {USES[name]}".rstrip()
     yield f"`apiVersion` is {' or '.join(map(code, kind.api_versions))}; `kind` is {code(kind.name)}."
     yield table(
         ["field", "default", "Cilium"],

@@ -150,7 +150,7 @@ VARIABLES = (
         "IPAMC_ID_TOKEN, ACTIONS_ID_TOKEN_REQUEST_URL, ACTIONS_ID_TOKEN_REQUEST_TOKEN",
         "the ID token that `ipamc ci token` prints on GitLab, and the address and token with which it requests one on GitHub",
     ),
-    ("GIT_CONFIG_COUNT", "ipamc adds its own settings for git to those that it counts"),
+    ("GIT_CONFIG_COUNT", "the number of git settings in the environment, to which ipamc adds its own"),
 )
 """Environment variables that ipamc reads, and what they do."""
 

@@ -94,6 +94,8 @@ def type_of(schema: Schema) -> str:
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     kinds = schema.get("type", [])
+    if kinds == "null":
+        return "null"
     words = [_KINDS[kind] for kind in ([kinds] if isinstance(kinds, str) else kinds) if kind != "null"]
     if schema.get("title") and not schema.get("properties"):
         words = [str(schema["title"])]

@@ -59,8 +59,10 @@ class Capability(enum.Enum):
         "an agent has a route to each block of its node; before, only to the blocks that the node had when "
         "the agent started (1.17), or to an unrelated range, so that pods need `enable-endpoint-routes`"
     )
-    ORPHAN_BLOCKS = "a block in `pools.allocated` stays if its CiliumPodIPPool is deleted; before, the operator "
+    ORPHAN_BLOCKS = (
+        "a block in `pools.allocated` stays if its CiliumPodIPPool is deleted; before, the operator "
         "removes it"
+    )
     EXCHANGED_BLOCKS = (
         "a block whose CIDR leaves its CiliumPodIPPool stays with its node until the operator restarts; "
         "before, until the agent's next write"
@@ -314,7 +316,7 @@ SOURCES: Mapping[Capability, str] = {
     "1.13",
     C.METALLB: "BGPAnnouncePodCIDR in daemon/cmd/daemon_main.go; go.mod, which has no metallb from 1.17 on",
     C.METALLB_CILIUM_NODE: "issue #18852; daemon/cmd/daemon.go, from 1.16 pkg/bgp/speaker/cell.go. In "
-    "kubernetes mode, every minor announces the Node's",
+    "kubernetes mode, every minor announces the Node's podCIDRs",
     C.BGP_CONTROL_PLANE: "pkg/bgpv1, pkg/bgp from 1.19; CanAdvertisePodCIDR in types/utils.go",
     C.BGP_CILIUM_NODE: "pkg/bgpv1/agent/nodespecer.go up to 1.14; manager/reconciler/pod_cidr.go from 1.15",
     C.BGP_POOL_ADVERTS: "PR #27100; manager/reconciler/pod_ip_pool.go: podIPPoolSelector; an advertisement "
