@@ -34,8 +34,8 @@ class Capability(enum.Enum):
         'agents use annotations of a Node only with `annotate-k8s-node: "true"`; before, always'
     )
     HELM_ANNOTATE_NODE = (
-        "every chart of this minor has the value `annotateK8sNode`; in 1.11, the chart of 1.11.5 has it "
-        "(default `true`), the charts of 1.11.1 and 1.11.2 do not"
+        "the charts of all patch releases have the value `annotateK8sNode`; in 1.11, that of 1.11.5 has it "
+        "(default `true`), those of 1.11.1 and 1.11.2 do not"
     )
     CLUSTER_POOL_LIST = "the operator accepts several ranges per family"
     KEPT_POD_CIDRS = "the operator keeps the `podCIDRs` that a CiliumNode already has"
@@ -46,7 +46,7 @@ class Capability(enum.Enum):
     )
     DO_NOT_GC = '`cilium.io/do-not-gc: "true"` keeps the operator from garbage-collecting a CiliumNode'
     MULTI_POOL = (
-        "the mode exists: `ipam: multi-pool`, CiliumPodIPPool `cilium.io/v2alpha1`, "
+        "the IPAM mode: `ipam: multi-pool`, CiliumPodIPPool `cilium.io/v2alpha1`, "
         "`auto-create-cilium-pod-ip-pools`"
     )
     DEFAULT_IP_POOL = (
@@ -112,18 +112,24 @@ class Capability(enum.Enum):
     IPV6_NATIVE_ROUTING = "the agent has the flag `ipv6-native-routing-cidr`"
     CRD_ADDRESSES = "agents use the addresses in a CiliumNode's `spec.ipam.pool`, from blocks of any size"
     CRD_NATIVE_ONLY = "Cilium's documentation lists only native routing; in a test, tunnels also worked"
-    CRD_NOT_ANNOUNCED = "Cilium does not announce pod addresses of this mode by BGP"
+    CRD_NOT_ANNOUNCED = "in crd mode, Cilium does not announce pod addresses by BGP"
     TINY_BLOCKS = "pods can get every address of a /31, /32, /127 or /128; before, none of them"
     IPV6_BITMAP = "the operator refuses an IPv6 range of more than 2^16 blocks"
-    METALLB = "MetalLB in the agent announces pod CIDRs with `bgp-announce-pod-cidr`, in these two modes only"
+    METALLB = (
+        "MetalLB in the agent announces pod CIDRs with `bgp-announce-pod-cidr`, only in kubernetes and "
+        "cluster-pool mode"
+    )
     METALLB_CILIUM_NODE = "MetalLB announces a CiliumNode's `podCIDRs`; before, a Node's"
-    BGP_CONTROL_PLANE = "the BGP control plane announces `podCIDRs`, in these two modes only"
+    BGP_CONTROL_PLANE = "the BGP control plane announces `podCIDRs`, only in kubernetes and cluster-pool mode"
     BGP_CILIUM_NODE = "the BGP control plane announces a CiliumNode's `podCIDRs`; before, a Node's"
     BGP_POOL_ADVERTS = "the BGP control plane announces blocks by the labels of their CiliumPodIPPool"
-    BGP_PEERING_POLICY = "CiliumBGPPeeringPolicy exists"
-    BGP_ADVERTISEMENT = "CiliumBGPAdvertisement, CiliumBGPPeerConfig and CiliumBGPClusterConfig exist"
+    BGP_PEERING_POLICY = "CiliumBGPPeeringPolicy"
+    BGP_ADVERTISEMENT = "CiliumBGPAdvertisement, CiliumBGPPeerConfig, CiliumBGPClusterConfig"
     BGP_INTERFACE = "a CiliumBGPAdvertisement can have the type `Interface`"
-    BGP_V2 = "these three BGP kinds are served as `cilium.io/v2`; before, only as `v2alpha1`"
+    BGP_V2 = (
+        "CiliumBGPAdvertisement, CiliumBGPPeerConfig and CiliumBGPClusterConfig as `cilium.io/v2`; before, "
+        "only as `v2alpha1`"
+    )
 
 
 _READ = "1.11.1 1.12.19 1.13.18 1.14.19 1.15.19 1.16.19 1.17.8 1.18.5 1.19.7 1.20.2"
