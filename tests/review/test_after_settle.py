@@ -13,20 +13,20 @@ from tests.support.builders import plan, pool
 TEMPLATES = assets("templates/runbooks")
 POOL = pool("default", "10.0.0.0/24")
 KUBECTL = "kubectl --context=built"
-RESTART = f"restart their agents: {KUBECTL} --namespace=kube-system delete pod --selector=k8s-app=cilium --field-selector=spec.nodeName=n1"
+RESTART = f"restart the agent of each node: {KUBECTL} --namespace=kube-system delete pod --selector=k8s-app=cilium --field-selector=spec.nodeName=n1"
 PODS = f"restart the remaining pods, after the agents are ready: {KUBECTL} delete pods --all-namespaces '--selector=k8s-app!=cilium' --field-selector=spec.nodeName=n1"
-UNCORDON = f"uncordon the nodes: {KUBECTL} uncordon n1"
+UNCORDON = f"uncordon each node: {KUBECTL} uncordon n1"
 REFRESH = "refresh the inventory: ipamc dump built --for refresh --write built.live.json && ipamc import built --refresh "
-DELETE = f"delete their CiliumNodes: {KUBECTL} delete ciliumnode n1"
-AGAIN = "delete their CiliumNodes, and apply again"
+DELETE = f"delete the CiliumNode of each node: {KUBECTL} delete ciliumnode n1"
+AGAIN = "delete the CiliumNode of each node, and apply again"
 APPLY = f"{AGAIN}: {KUBECTL} delete ciliumnode --ignore-not-found n1 && ipamc apply built"
 FLAGS = "roll out cilium/ and restart the operator; only if cluster-pool-ipv4-cidr changes"
 REFUSED = f"{APPLY}; only if the apply is refused as a conflict"
 JOINS = [
-    f"save the Nodes: {KUBECTL} get node n1 --output=yaml > n1.saved.yaml",
-    f"delete the Nodes: {KUBECTL} delete node n1",
-    "on the node: restart their kubelets: they join again: sudo systemctl restart kubelet",
-    f"cordon them again: {KUBECTL} cordon n1",
+    f"save each Node: {KUBECTL} get node n1 --output=yaml > n1.saved.yaml",
+    f"delete each Node: {KUBECTL} delete node n1",
+    "on the node: restart the kubelet: the node joins again: sudo systemctl restart kubelet",
+    f"cordon each node again: {KUBECTL} cordon n1",
     REFRESH,
 ]
 
@@ -56,7 +56,13 @@ JOINS = [
         (
             "multi-pool",
             {"pinning": "pool"},
-            ["delete their CiliumNodes, and apply their seeds at once", RESTART, PODS, UNCORDON, REFRESH],
+            [
+                "delete the CiliumNode of each node, and apply its seed at once",
+                RESTART,
+                PODS,
+                UNCORDON,
+                REFRESH,
+            ],
         ),
     ],
 )
@@ -74,5 +80,5 @@ def test_several_nodes_have_the_steps_once() -> None:
     cluster = plan("cluster-pool", [POOL], {})
     first, *steps = after_settle(cluster, ["n1", "n2"], TEMPLATES)
     assert "then for each of n1, n2; " in first
-    assert steps[-2] == "4. uncordon the nodes: kubectl --context=built uncordon NODE"
+    assert steps[-2] == "4. uncordon each node: kubectl --context=built uncordon NODE"
     assert after_settle(cluster, [], TEMPLATES) == ()

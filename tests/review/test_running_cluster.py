@@ -65,8 +65,8 @@ def way(before: Plan, after: Plan) -> tuple[str, ...]:
             [
                 "CiliumNodes before the flags",
                 "check that every",
-                "then restart the operator",
-                "then restart the agents",
+                "restart the operator",
+                "restart the agents",
             ],
         ),
         (
@@ -76,9 +76,9 @@ def way(before: Plan, after: Plan) -> tuple[str, ...]:
                 "allocate-node-cidrs",
                 "podCIDRs of Nodes",
                 "check",
-                "then restart the operator",
-                "then restart the agents",
-                "leave",
+                "restart the operator",
+                "restart the agents",
+                "do not delete the CiliumNodes",
             ],
         ),
         (
@@ -89,8 +89,8 @@ def way(before: Plan, after: Plan) -> tuple[str, ...]:
                 "annotations of Nodes",
                 "check",
                 "helm upgrade",
-                "then restart the agents",
-                "leave",
+                "restart the agents",
+                "do not delete the CiliumNodes",
             ],
         ),
         (
@@ -190,12 +190,12 @@ def test_nodes_that_move_have_steps() -> None:
     assert [step.split()[:2] for step in moved.steps[:3]] == [
         ["drain", "n1,"],
         ["merge,", "and"],
-        ["delete", "their"],
+        ["delete", "the"],
     ]
-    assert moved.steps[-2] == "uncordon the nodes: kubectl --context=built uncordon n1"
+    assert moved.steps[-2] == "uncordon each node: kubectl --context=built uncordon n1"
     two = compared(made(), settled(n1="10.1.0.64/26", n2="10.2.0.64/26"))
     assert two.steps[0].startswith("drain n1, n2,")
-    assert two.steps[-2] == "uncordon the nodes: kubectl --context=built uncordon NODE"
+    assert two.steps[-2] == "uncordon each node: kubectl --context=built uncordon NODE"
     without_consent = compared(made(), made(held={**HELD, "n1": "10.1.0.64/26"}))
     assert without_consent.lines.refused
     assert without_consent.steps == ()

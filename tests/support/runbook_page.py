@@ -183,7 +183,7 @@ def _parts(paragraphs: Iterable[str]) -> Iterator[str]:
         bare = paragraph.strip()
         begins = (
             not part
-            or bare.startswith(("If not:", "Check:"))
+            or bare.startswith(("If ", "Check:"))
             or not (part[0].strip() == "Check:" or part[-1].endswith(":"))
         )
         if begins and part:

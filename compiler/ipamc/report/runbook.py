@@ -27,6 +27,7 @@ PLACES = {
     Where.EDITOR: "edit",
 }
 _SPECIAL = str.maketrans({each: f"\\{each}" for each in "\\`*_[]<>|#"})
+_WORD = re.compile(r"[a-z]+(?=[\s,:;]|$)")
 
 
 VERSION = 1
@@ -128,8 +129,15 @@ def _step(number: int, step: Step) -> Iterator[str]:
         else:
             yield f"\n{indent}It must print nothing."
     if step.if_not:
-        yield f"\n{indent}If not: {_ended(_text(step.if_not))}"
+        yield f"\n{indent}{_otherwise(step)}"
     yield ""
+
+
+def _otherwise(step: Step) -> str:
+    """Return what to do otherwise. A text that begins with `if` has its own condition."""
+    if step.if_not.startswith("if "):
+        return _sentence(step.if_not)
+    return f"{'If not' if step.check else 'If this fails'}: {_ended(_text(step.if_not))}"
 
 
 def _block(indent: str, language: str, lines: Iterable[str]) -> Iterator[str]:
@@ -144,7 +152,9 @@ def _block(indent: str, language: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def _sentence(text: str) -> str:
-    return _ended(_text(f"{text[0].upper()}{text[1:]}"))
+    """Return a sentence. Its first word keeps its case if it is a name, such as podCIDRs or node-1."""
+    plain = _WORD.match(text)
+    return _ended(_text(f"{text[0].upper()}{text[1:]}" if plain else text))
 
 
 def _ended(text: str) -> str:

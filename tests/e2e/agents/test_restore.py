@@ -132,7 +132,7 @@ def test_etcd_comes_back_from_a_backup(cluster: LabWithKubelets, mode: str) -> N
         assert not lab.pods["c2"].reaches(lab.pods["a2"].address)
 
     def follow_advice(step: Mapping[str, Any], node: str = "c") -> None:
-        for command in step["if_not"].rstrip(".").split("; "):
+        for command in step["edit"].splitlines():
             lab.sh(command.replace("NODE", node))
 
     def again_and_again(_: object) -> None:

@@ -23,7 +23,7 @@ def sentence(step: Step) -> str:
     first, said = step.title.split(maxsplit=1)[0], step.title
     if first.istitle() and first not in KINDS:
         said = f"{said[0].lower()}{said[1:]}"
-    if step.where is Where.NODE:
+    if step.where is Where.NODE and " node" not in said.partition(":")[0]:
         said = f"on the node: {said}"
     if step.edit:
         said += f" ({'; '.join(line.strip() for line in step.edit.splitlines() if line.strip()[-1:] != ':')})"
