@@ -155,7 +155,7 @@ ROWS = (
     Row(HELD, "held n", lambda c: c.own and c.now == HELD, _V.KEPT),
     Row(HELD, "n left, and is gone", lambda c: c.left and c.gone, _V.LEFT, _G.LEAVE),
     Row(HELD, "n left it, and gets none", lambda c: c.left and c.stays and not c.gets, _V.GIVEN_BACK),
-    Row(HELD, "n left it, and gets what waited", lambda c: c.left and c.gets and c.asked, _V.MOVED),
+    Row(HELD, "n left it, and gets its pending blocks", lambda c: c.left and c.gets and c.asked, _V.MOVED),
     Row(HELD, "n left it", lambda c: c.left, _V.MOVED, _G.RENUMBER),
     Row(HELD, "elsewhere, n is gone", lambda c: c.elsewhere and c.gone and not c.moves, _V.FOLLOWED),
     Row(HELD, "elsewhere", lambda c: c.elsewhere, _V.FOLLOWED, _G.FOLLOW),
