@@ -469,6 +469,31 @@ def test_markdown_shows_text_as_it_is() -> None:
     assert r"\<b\>\*x\* `a_b`" in shown
 
 
+@pytest.mark.parametrize(
+    ("change", "shown", "never"),
+    [
+        ("replace-node", "If not: stop, and solve each problem", "wave"),
+        ("renumber", "If this fails: a PodDisruptionBudget", "If not: a PodDisruptionBudget"),
+        ("restore-etcd", "kubectl --context=there delete node NODE", "If not: kubectl"),
+        (
+            "upgrade",
+            "helm --kube-context=there --namespace=kube-system rollback cilium",
+            "kube-context=built",
+        ),
+    ],
+)
+def test_a_remedy_fits_its_step(change: str, shown: str, never: str) -> None:
+    text = to_markdown([ask(change, made(context="there", managed_by="helm"))])
+    assert shown in text
+    assert never not in text
+
+
+def test_a_name_at_the_begin_of_a_sentence_keeps_its_case() -> None:
+    text = to_markdown([ask("renumber", made("kubernetes"))])
+    assert "podCIDRs of a Node are immutable." in text
+    assert "Pods get addresses" in text
+
+
 # Another mode.
 
 
