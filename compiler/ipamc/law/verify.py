@@ -1,8 +1,7 @@
 """A small checker of the addresses in a repository. It trusts nothing that the compiler says.
 
-It needs Python, git, PyYAML and this folder: `python -I law --base origin/main`. Four checks, by addresses:
-`law`, `unique`, `rendered` and `published`. What it cannot read, or ipamc never writes, is a finding. It does
-not find what is missing: `ipamc compile --check` does.
+It needs Python, git, PyYAML and this folder: `python -I law --base origin/main`. It checks addresses: `law`,
+`unique`, `rendered`, `published`. All that ipamc never writes is a finding. A compile finds what is missing.
 """
 
 import re
@@ -19,7 +18,8 @@ import yaml
 from .change import HELD, IN_USE, OURS, PENDING, QUARANTINED, UNLAWFUL, Days, Gate, changes, is_over
 
 _NAME = r"[a-z0-9][a-z0-9.-]*"
-_HEADER = re.compile(rf'{{"lock":1,"cluster":"({_NAME})","mode":"([a-z-]+)","shards":([1-9][0-9]{{0,6}})}}')
+_MODE = "kubernetes|cluster-pool|multi-pool|crd|address-space"
+_HEADER = re.compile(rf'{{"lock":1,"cluster":"({_NAME})","mode":"({_MODE})","shards":([1-9][0-9]{{0,6}})}}')
 _LINE = re.compile(
     rf'{{"block":"([0-9a-f.:/]+)"(?:,"pool":"({_NAME})")?,"node":"({_NAME}(?:/{_NAME}){{0,2}})"'
     r'(?:,"quarantined":"([0-9-]{10})"(,"moved":true)?)?(,"pending":true)?(,"released":true)?'
