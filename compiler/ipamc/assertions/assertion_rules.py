@@ -125,7 +125,7 @@ def fails(
 
 
 def block_elsewhere(plan: Plan, test: Assertion, wrong: Sequence[Wrong], of: int) -> Diagnostic:
-    """IPC1001: the blocks of nodes have the ranges and sizes that a test allows."""
+    """IPC1001: nodes have only blocks that a test allows."""
     first = wrong[0]
     blocks = names((f"{found.line.node} ({found.line.block})" for found in wrong), 3)
     share = f"{len({found.line.node for found in wrong}):,} of {count(of, 'node')}"
@@ -139,8 +139,8 @@ def _way_out(plan: Plan, wrong: Sequence[Wrong]) -> str:
     """Return the fix for blocks of one pool."""
     line = wrong[0].line
     if line.pool in plan.operator_pools:
-        only = f"limit pool {line.pool} to CIDRs that the test allows"
-        until = "then drain and re-create the nodes; until then exclude them in the nodeSelector of the test"
+        only = f"limit pool {line.pool} to allowed CIDRs"
+        until = "then drain and re-create the nodes; until then exclude them in the test's nodeSelector"
         return f"ipamc cannot move these: {only}, {until}, {OR_THE_TEST}"
     if cancel := cancel_of(plan, [found.line for found in wrong]):
         return f"{cancel}, {OR_THE_TEST}"
@@ -231,7 +231,7 @@ def renumber_not_agreed(plan: Plan, test: Assertion, at: Place, wrong: Sequence[
 
 
 def agreed_for_nothing(test: Assertion, idle: Sequence[Agreed]) -> Diagnostic:
-    """IPC1010: every renumber in `agreed` is under way."""
+    """IPC1010: every node in `agreed` is being renumbered."""
     entries = f"agreed has {count(len(idle), 'entry', 'entries')} for nodes that are not renumbered"
     message = f"{said(test)}: {entries}: {names(entry.node for entry in idle)}"
     return warning("IPC1010", idle[0].at, message, help="remove the entry, or renumber the node")
@@ -281,7 +281,7 @@ def too_much(at: At, problem: str) -> Diagnostic:
 
 
 def until_moved(plan: Plan, test: Assertion, at: Place, wrong: Sequence[Wrong]) -> Diagnostic:
-    """IPC1009: nodes that have not moved yet break a test."""
+    """IPC1009: tests pass before pending nodes have moved."""
     nodes = list(dict.fromkeys(found.line.node for found in wrong))
     have = count(len(nodes), "node has", "nodes have")
     message = f"{said(test)} passes once {have} moved: {names(nodes)}"

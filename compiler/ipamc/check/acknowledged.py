@@ -57,7 +57,7 @@ class Acknowledging:
 
 
 def not_mild(cluster: Scheme) -> Iterator[Diagnostic]:
-    """IPC0111: an acknowledged code is that of a note or a warning."""
+    """IPC0111: `acknowledge` contains only codes of notes and warnings."""
     for entry in cluster.acknowledges:
         if entry.code not in MILD:
             message = f"{entry.code} is not the code of a note or a warning"
@@ -68,7 +68,7 @@ def not_mild(cluster: Scheme) -> Iterator[Diagnostic]:
 def hides_nothing(
     cluster: Scheme, lines: Iterable[Line], found: Collection[Diagnostic]
 ) -> Iterator[Diagnostic]:
-    """IPC0112: an entry of `acknowledge` hides a finding."""
+    """IPC0112: every entry of `acknowledge` hides a finding."""
     entries, fix = Acknowledging(cluster, lines), "remove the entry, or correct its pools and nodes"
     for entry in cluster.acknowledges:
         if not entry.code.startswith(_ELSEWHERE) and not any(entries.hides(entry, each) for each in found):

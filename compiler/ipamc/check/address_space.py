@@ -22,7 +22,7 @@ from ipamc.lock.record import Record
 from ipamc.model.address_sets import blocks_over, covers, nested, outermost, shared
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import AddressSpace, Cluster
-from ipamc.model.diagnostics import Diagnostic, Place, Related, Span, error, warning
+from ipamc.model.diagnostics import Diagnostic, Place, Related, Span, count, error, warning
 from ipamc.model.limits import NAMES_SHOWN
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.masquerade import needs_members
@@ -185,7 +185,7 @@ def check_together(members: Sequence[ClusterPrefixes]) -> Iterator[Diagnostic]:
 def check_renamed(
     space: AddressSpace, lock: Lock, members: Sequence[ClusterPrefixes], consent: Consent
 ) -> Iterator[Diagnostic]:
-    """IPC0710: a pool gets no other range while its nodes hold blocks of one that is given back."""
+    """IPC0710: a pool gets no new range while its nodes hold blocks in a range that it gives back."""
     renamed, asking = dict(consent.rename), {node.name: node for node in space.nodes}
     have = {line.node for line in lock.lines} | {*renamed.values()}
     former = [line for line in lock.lines if line.in_use and line.node not in asking | renamed]
@@ -196,7 +196,7 @@ def check_renamed(
             if not (used := [prefix for prefix in outside if line.block.contains(prefix.block)]):
                 continue
             name = min(new, key=lambda name: (range_of(name)[1:] != range_of(line.node)[1:], name))
-            lie = f" and {len(used) - 1:,} more lie" if used[1:] else " lies"
+            lie = f" and {count(len(used) - 1, 'more block')} lie" if used[1:] else " lies"
             has = f"{used[0]}{lie} in {line.block}, which {line.node} gives back"
             message = f"{name} requests a new range, but {has}"
             also = [
@@ -204,8 +204,8 @@ def check_renamed(
                 Related(line_at(lock, line), f"{line.node} holds {line.block} here"),
             ]
             rename = f"ipamc lock {space.name} --rename {line.node}={name}"
-            keep = f"if not, keep pool {range_of(line.node)[1]} with disabled: true until its nodes moved"
-            fix = f"if the cluster or the pool was renamed: {rename}; {keep}"
+            keep = f"keep pool {range_of(line.node)[1]} with disabled: true until its nodes have moved"
+            fix = f"if the cluster or the pool was renamed: {rename}; if not, {keep}"
             yield error("IPC0710", asking[name].at, message, also=also, help=fix)
 
 
@@ -249,12 +249,12 @@ def members_in(path: str, index: Index, over: Iterable[Block]) -> dict[str, Clus
 
 
 def without_index(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0711: the address space that a cluster names has an index beside it."""
+    """IPC0711: the address space of a cluster has an index."""
     if needs_members(cluster):
         return  # IPC0582 refuses it
     space = cluster.address_space
     message = f"address space {space} has no index here, so this cluster is not compared with others"
-    fix = f"write the index: ipamc init --space {space}; the next version refuses the name without it"
+    fix = f"write the index: ipamc init --space {space}; the next version of ipamc requires it"
     yield warning("IPC0711", cluster.field("spec", "addressSpace"), message, help=fix)
 
 

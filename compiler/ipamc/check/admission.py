@@ -22,7 +22,7 @@ def check_admission(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def kubernetes_without_policies(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0571: the cluster's Kubernetes has the admission policies that are rendered."""
+    """IPC0571: the cluster's Kubernetes supports the rendered admission policies."""
     asked, runs = cluster.admission, cluster.kubernetes
     lowest = 'kubernetes: {version: "1.36"} with the lowest minor that runs in the cluster'
     if runs is None:
@@ -32,8 +32,9 @@ def kubernetes_without_policies(cluster: Cluster) -> Iterator[Diagnostic]:
     also = [Related(cluster.field("spec", "kubernetes", "version"), "the version is set here")]
     if asked.assign and runs < ASSIGN and not (asked.assign_beta and runs >= ASSIGN_BETA):
         message = f"assign needs Kubernetes {text(ASSIGN)}, but the cluster has {text(runs)}"
-        beta = f"or write assignBeta: true if each kube-apiserver runs with {_GATE} {_API}"
-        fix = f"remove assign until Kubernetes is upgraded{f'; {beta}' if runs >= ASSIGN_BETA else ''}"
+        fix = "remove assign until Kubernetes is upgraded"
+        if runs >= ASSIGN_BETA:
+            fix = f"remove assign, or write assignBeta: true if each kube-apiserver runs with {_GATE} {_API}"
         yield error("IPC0571", cluster.field("spec", "admission", "assign"), message, also=also, help=fix)
     asks = [" where a pool is unlisted" for pool in cluster.pools if pool.unlisted]
     asks += [" where a pool has follows" for pool in cluster.pools if pool.follows]
@@ -63,7 +64,7 @@ def nothing_to_enforce(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def policy_too_large(cluster: Cluster, files: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """IPC0574: an admission policy is at most 1.4 MB, an expression in it 100,000 characters."""
+    """IPC0574: an admission policy has at most 1.4 MB, and each expression at most 100,000 characters."""
     for path, rendered in files.items():
         if path.startswith("admission/"):
             at = cluster.field("spec", "admission")

@@ -30,7 +30,7 @@ def check_bgp(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def bgp_objects_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0585: the cluster's Cilium has these BGP objects, and its BGP control plane is on."""
+    """IPC0585: the cluster's Cilium supports its BGP objects, and `bgp: control-plane` is set."""
     runs, ours = text(cluster.cilium), cluster.field("spec", "bgpAdvertisements")
     rendered = [each for each in cluster.advertisements if each.rendered]
     of_peers = (*cluster.peer_configs, *cluster.peer_clusters, *cluster.node_overrides)
@@ -193,7 +193,7 @@ def _told(cluster: Cluster, speaker: bgp.Speaker) -> Iterator[tuple[str, int]]:
 
 
 def nothing_for_peers(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0588: each peer of the input gets an advertisement, and each advertisement goes to a peer."""
+    """IPC0588: each peer gets an advertisement, and each advertisement goes to a peer."""
     adverts = [each for each in cluster.advertisements if each.kind != bgp.POLICY]
     labels = "advertisements: {matchLabels: …}"
     families = [each for config in cluster.peer_configs for each in config.families]
@@ -244,7 +244,7 @@ def _of_peers(cluster: Cluster) -> Iterator[tuple[Place, str, list[Related], str
 
 
 def not_one_speaker(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0589: one object with peers selects each node."""
+    """IPC0589: exactly one object with BGP peers selects each node."""
     # The CiliumBGPClusterConfig that made a node's CiliumBGPNodeConfig keeps it (upsertNodeConfigs in
     # operator/pkg/bgp/cluster.go, operator/pkg/bgpv2 up to 1.18). Of policies an agent takes none: it ends
     # its sessions up to 1.15, and keeps them as they are from 1.16 on (pkg/bgpv1/agent/controller.go).
@@ -275,7 +275,7 @@ def not_one_speaker(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def override_of_nothing(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0590: a CiliumBGPNodeConfigOverride has the name of a node with a CiliumBGPClusterConfig."""
+    """IPC0590: a CiliumBGPNodeConfigOverride has the name of a node that a CiliumBGPClusterConfig selects."""
     chosen = bgp.speakers(cluster) if cluster.node_overrides else {}
     for each in cluster.node_overrides:  # upsertNodeConfigs finds one by this name
         if any(isinstance(one, bgp.PeerCluster) for one in chosen.get(each.name, ())):

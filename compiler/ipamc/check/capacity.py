@@ -26,7 +26,7 @@ LOW = 10
 
 
 def nearly_full(cluster: Scheme, lock: Lock) -> Iterator[Diagnostic]:
-    """IPC0215: a pool has less than 10 % of its addresses free."""
+    """IPC0215: a pool has at least 10 % of its addresses free."""
     for pool_use in utilisation(cluster, lock):
         use, pool, part = pool_use.use, pool_use.pool, pool_use.family
         if not pool.disabled and not pool.unlisted and use.available * 100 < use.total * LOW:
@@ -75,7 +75,7 @@ def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
 
 
 def too_many_routes(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0558: the cloud's route table has room for a route to each block, up to `cloudRoutes`."""
+    """IPC0558: the cluster has at most `cloudRoutes` blocks, each with a route in the cloud."""
     cluster, most = plan.cluster, plan.cluster.cloud_routes
     planned = {node.name for node in cluster.nodes if node.planned} if most else set()
     nodes = sorted(plan.held if most else (), key=lambda name: (name in planned, name))
@@ -92,7 +92,7 @@ def too_many_routes(plan: Plan) -> Iterator[Diagnostic]:
 
 
 def too_many_shards_needed(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0555: the shard count keeps up with `output.shardSize`."""
+    """IPC0555: the lock has enough shards for `output.shardSize`."""
     wanted = first_shards(len(plan.cluster.nodes), plan.cluster.shard_size)
     if wanted >= plan.lock.shards * 4:
         now = f"{count(len(plan.cluster.nodes), 'node')} in {count(plan.lock.shards, 'shard')}"
@@ -118,7 +118,7 @@ def too_many_entries(plan: Plan) -> Iterator[Diagnostic]:
 
 
 def room_for_unlisted(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0516: how many blocks the operator has for nodes outside the inventory."""
+    """IPC0516: an `unlisted` pool has room for nodes outside the inventory."""
     if not plan.cluster.operator_adopts:
         return
     for pool_use in utilisation(plan.cluster, plan.lock):

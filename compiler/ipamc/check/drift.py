@@ -154,7 +154,7 @@ def _which_case(plan: Plan, node: str, make: Make) -> str:
 
 
 def cilium_node_differs(drift: Drift, disputed: Make) -> Iterator[Diagnostic]:
-    """IPC0513: a CiliumNode shows no other blocks than the lock has for its node."""
+    """IPC0513: a CiliumNode shows only blocks that the lock holds for its node."""
     plan = drift.plan
     cluster = plan.cluster
     ownership = OwnershipRules(cluster, plan.lock.lines, plan.operator_pools)
@@ -183,8 +183,8 @@ def cilium_node_differs(drift: Drift, disputed: Make) -> Iterator[Diagnostic]:
         elif Ownership.OWN in map(ownership.of, evidence.by(seen)):
             fix = f"apply, and export its CiliumNode again; if it still shows this: {drain}"
         else:
-            refresh = f"ipamc import {cluster.name} --refresh dump.json, with a new dump"
-            fix = f"if {name} has moved since: {refresh}; if not: {drain}"
+            refresh = f"ipamc import {cluster.name} --refresh dump.json"
+            fix = f"if {name} has moved: {refresh}; if not: {drain}"
         message = f"{shows}, but the lock holds {held or 'nothing'}{more}"
         yield make("IPC0513", seen.at, message, also=also, help=fix)
 
@@ -223,7 +223,7 @@ def _shown(blocks: Sequence[ShownBlock]) -> str:
 
 
 def several_pod_cidrs(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0505: a node whose Node object is rendered has one block of each family."""
+    """IPC0505: a node with a rendered Node object has one block per IP family."""
     if plan.cluster.patch_nodes == "none" or plan.cluster.mode.one_block:
         return
     families = ((name, [line.block.family for line in lines]) for name, lines in plan.held.items())
@@ -234,7 +234,7 @@ def several_pod_cidrs(plan: Plan) -> Iterator[Diagnostic]:
 
 
 def pin_not_held(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0309: a pinned node holds another block."""
+    """IPC0309: a pinned node holds the block of its pin."""
     if not any(pool.pins for pool in plan.scheme.pools):
         return
     inventory = {node.name for node in plan.scheme.nodes}
@@ -279,7 +279,7 @@ def _by_hand(cluster: Scheme) -> list[Node]:
 
 
 def node_not_exported(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0556: beside exported nodes, a node that was written by hand is `planned`."""
+    """IPC0556: a node without a uid is `planned` if other nodes come from an import."""
     cluster = plan.cluster
     own = [node for node in _by_hand(cluster) if not node.planned]
     if own and any(node.uid for node in cluster.nodes) and not any(node_without_uid(plan)):
@@ -291,7 +291,7 @@ def node_not_exported(plan: Plan) -> Iterator[Diagnostic]:
 
 
 def unread_pod_cidrs(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0557: `podCIDRs` that were written by hand are read."""
+    """IPC0557: `podCIDRs` that you write by hand have an effect."""
     cluster = plan.cluster
     own = [] if pod_cidrs_count(cluster) else [node for node in _by_hand(cluster) if node.pod_cidrs]
     if own:

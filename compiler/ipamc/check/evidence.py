@@ -60,7 +60,9 @@ def too_many(cluster: Scheme, disputed: Collection[str]) -> bool:
 
 def adopt(lock: Lock, node: str) -> str:
     """Return the beginning of a fix: what to do if the cluster is right."""
-    return f"if the pods of {node} use what it shows: ipamc lock {lock.cluster} --adopt {node}; if not: "
+    return (
+        f"if pods on {node} use the block that it shows: ipamc lock {lock.cluster} --adopt {node}; if not: "
+    )
 
 
 def other_dump(lock: Lock) -> str:
@@ -101,9 +103,9 @@ def node_and_cilium_node_differ(
     take = adopt(lock, node.name) if any(OwnershipRules(cluster, lock.lines).strays(counts)) else ""
     if not take and cluster.mode is Mode.KUBERNETES:  # an agent copies them to the CiliumNode when it starts
         join = f"restart its agent, and delete its pods in other blocks; if that does not help: {join}"
-    fix = f"check which block the pods use: {pods}; {take}{join}"
+    fix = f"{take}{join}" if take else f"check which block the pods use: {pods}; {join}"
     if cluster.mode is not Mode.KUBERNETES and cluster.bgp == "none":
-        fix += "; if nothing uses podCIDRs of Nodes, set patchNodes: none"
+        fix += "; if nothing reads Node podCIDRs, set patchNodes: none"
     return make("IPC0506", node.at, message, also=also, help=fix)
 
 
@@ -142,9 +144,9 @@ def block_unknown(
     message = several([each.node.name for each in unknown], "running node", "with unknown blocks")
     message += f"; pods use {names(inferred)}" if inferred else ""
     message += f"; the input shows {names(shows)}, but no pod has an address there" if shows else ""
-    adopt = f"to adopt the blocks that pods use: {lock} --adopt all" if inferred else ""
+    adopt = f"adopt the blocks in use: {lock} --adopt all" if inferred else ""
     if not all(each.inferred or each.shown for each in unknown):
-        end = f"if they have no Cilium pods yet: {lock} --no-pods all, or --no-pods NODE for each"
+        end = f"if no Cilium pods run yet: {lock} --no-pods all"
     else:  # addresses in use prove that they have
         end = f"restart the agent of {first.name}, and refresh with a new dump"
     ways = [_add_to_input(cluster, first, dumped), adopt, end]
@@ -159,8 +161,8 @@ def _add_to_input(cluster: Scheme, node: Node, dumped: Collection[str]) -> str:
     if not node.live:
         has = {*dumped, "CiliumNode"} if seen else dumped
         kinds = ",".join(f"{kind.lower()}s" for kind in _ASKED if kind not in has)
-        what = f"add {kinds} to the dump" if dumped else f"make a dump with {kinds}"
-        return f"{what}, and run ipamc import {cluster.name} --refresh dump.json" if kinds else ""
+        what = f"add {kinds} to the dump" if dumped else f"import a dump with {kinds}"
+        return f"{what}: ipamc import {cluster.name} --refresh dump.json" if kinds else ""
     if seen:
         return ""
     dump = path = node.at.path
@@ -175,7 +177,7 @@ def _add_to_input(cluster: Scheme, node: Node, dumped: Collection[str]) -> str:
 def pods_elsewhere(
     taken: Iterable[ShownBlock], evidence: Evidence, unknown: Collection[str]
 ) -> Iterator[Diagnostic]:
-    """IPC0439: addresses in use on a node are in its blocks."""
+    """IPC0439: a node uses only addresses in its blocks."""
     given = {(shown.block, shown.node) for shown in evidence.every()}
     found = [shown for shown in taken if shown.node not in unknown and (shown.block, shown.node) not in given]
     if found:
@@ -190,7 +192,7 @@ def pods_elsewhere(
 def other_cluster(
     cluster: Scheme, lock: Lock, strange: Sequence[NodeState], agreeing: int
 ) -> Iterator[Diagnostic]:
-    """IPC0438: most nodes show at least one of the blocks that the lock has for them."""
+    """IPC0438: most nodes show a block that the lock holds for them."""
     if len(strange) > max(FEW_NODES, (len(strange) + agreeing) // 2):
         first = strange[0]
         mine = next(line for line in lock.lines if line.node == first.name and line.state is State.HELD)
@@ -213,7 +215,7 @@ def consent_about_nobody(cluster: Scheme, lock: Lock, consent: Consent) -> Itera
 
 
 def cilium_node_without_node(cluster: Scheme, shown: Iterable[ShownBlock]) -> Iterator[Diagnostic]:
-    """IPC0424: a CiliumNode without a node keeps its blocks."""
+    """IPC0424: a CiliumNode without a node in the inventory keeps its blocks."""
     families = [family for pool in cluster.pools if pool.unlisted for family in pool.families.values()]
     unlisted = outermost(cidr.block for family in families for cidr in family.ranges)
     found = [each for each in shown if index_around(unlisted, each.block) is None]
@@ -227,7 +229,7 @@ def cilium_node_without_node(cluster: Scheme, shown: Iterable[ShownBlock]) -> It
 
 
 def several_blocks(cluster: Scheme, adopted: Sequence[ShownBlock]) -> Iterator[Diagnostic]:
-    """IPC0425: a node shows one block per family in modes with one block per node."""
+    """IPC0425: in modes with one block per node, a node shows one block per IP family."""
     if not cluster.mode.one_block:
         return
     by_family: dict[tuple[str, int], list[ShownBlock]] = defaultdict(list)
@@ -259,7 +261,7 @@ def _goes(cluster: Scheme, *nodes: str) -> tuple[str, str]:
 
 
 def in_one_block(one: ShownBlock, other: ShownBlock, block: Block) -> Diagnostic:
-    """IPC0437: the single addresses that two nodes show are in two blocks of the pool."""
+    """IPC0437: single addresses of two nodes are never in the same block."""
     first, second = (
         f"node {shown.node} shows {address_text(shown.block.family, shown.block.first)}"
         for shown in (other, one)
@@ -279,16 +281,16 @@ def already_given(
     make: Make = error,
     first: str = "",
 ) -> Diagnostic:
-    """IPC0423: a block that a running node shows is not another node's in the lock."""
+    """IPC0423: a running node shows no block that the lock holds for another node."""
     # `first` is the command that frees the line, if its own node shows another block.
     state = "in quarantine for" if line.since else "held by" if line.state is State.HELD else "pending for"
     planned = any(node.planned for node in cluster.nodes if node.name == line.node)
     join = f"drain {shown.node}, delete its Node and CiliumNode, and let it join again"
     if stranger:
-        delete = f"kubectl delete ciliumnode {shown.node}, and export the CiliumNodes again"
-        fix = f"if {shown.node} is gone, or was renamed: {delete}; if it runs: add it to the inventory"
+        delete = f"kubectl delete ciliumnode {shown.node}, and export CiliumNodes again"
+        fix = f"if {shown.node} is gone or renamed: {delete}; if it runs: add it to the inventory"
         if line.since:
-            fix += f"; if {line.node} is really gone: ipamc lock {lock.cluster} --release {line.block}"
+            fix += f"; if {line.node} is gone: ipamc lock {lock.cluster} --release {line.block}"
     elif first:
         fix = f"{line.node} shows another block too; first run: {first}"
     elif line.moved and line not in lock.written:
@@ -306,7 +308,7 @@ def already_given(
 
 
 def settled_elsewhere(lock: Lock, node: NodeState, line: Line) -> Diagnostic:
-    """IPC0435: a node is settled on the block that its CiliumNode shows, where the operator decides."""
+    """IPC0435: in shared pools, `--settle` agrees with the block that the CiliumNode shows."""
     shows = f"its CiliumNode shows {cidr_texts(each.block for each in node.shown)}"
     message = f"{node.name} cannot be settled on {line.block}: {shows}"
     also = [Related(line_at(lock, line), "its line is here")]

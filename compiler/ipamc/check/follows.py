@@ -29,7 +29,7 @@ def check_follows(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def mode_without_follows(cluster: Cluster, pools: list[Pool]) -> Iterator[Diagnostic]:
-    """IPC0224: blocks can follow addresses in the cluster's mode."""
+    """IPC0224: the cluster's mode supports `follows`."""
     if cluster.mode is Mode.CRD:
         why, way_out = "crd mode gives a node single addresses", "use another mode, or remove follows"
     elif cluster.shared_pools:
@@ -113,7 +113,7 @@ def several_addresses(pool: Pool) -> Iterator[Diagnostic]:
 
 
 def held_by_another(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0314: in a pool that follows a network, nodes without an address of it hold none of its blocks."""
+    """IPC0314: only nodes with an address in the network that a pool follows hold its blocks."""
     for pool in (pool for pool in plan.cluster.pools if pool.follows):
         own = {(node, pin.block.family) for node, pins in pool.pins.items() for pin in pins}
         areas = [area for part in pool.families.values() if (area := area_of(part))]

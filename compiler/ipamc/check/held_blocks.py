@@ -184,7 +184,7 @@ def _settle(cluster: Scheme, group: Faulty) -> str:
 
 
 def held_outside_pools(_: Scheme, group: Faulty) -> Iterator[Diagnostic]:
-    """IPC0417: blocks outside every pool are held, and not rendered."""
+    """IPC0417: with `unpooled: hold`, held blocks outside all pools are not rendered."""
     message = f"{group.lines[0].block} is outside all pools and not rendered; held by {group.held_by}"
     yield warning("IPC0417", group.at, message).about(group.nodes)
 
@@ -200,7 +200,7 @@ def over_excluded(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
 
 
 def other_family(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
-    """IPC0412: a held block is of a family of the cluster."""
+    """IPC0412: a held block belongs to an IP family in `ipFamilies`."""
     family = f"IPv{group.fault.family}"
     also = [Related(cluster.field("spec", "ipFamilies"), "the families are set here")]
     message = f"is {family}, which is not in ipFamilies"
@@ -216,7 +216,7 @@ def renamed_while_held(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
 
 
 def no_longer_selected(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
-    """IPC0304: a node holds a block of a pool that no longer selects it."""
+    """IPC0304: the pool of a held block still selects the node."""
     also = [Related(_pool(cluster, group).selector_at, "the selector is here")]
     message = f"pool {group.fault.pool} no longer selects {group.held_by}"
     way_out = group.move(cluster, f"to a pool that selects {group.them}")
@@ -230,7 +230,7 @@ def no_longer_selected(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
 
 
 def other_size(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
-    """IPC0415: a held block has another size than the pool would give today."""
+    """IPC0415: a held block has the size that its pool gives today."""
     pool, (have, size) = _pool(cluster, group), group.fault.sizes
     family = pool.families[group.fault.family]
     message = f"pool {pool.name} now hands out /{size}, but a /{have} is held by {group.held_by}"
@@ -248,7 +248,7 @@ def other_size(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
 
 
 def over_reserved(cluster: Scheme, group: Faulty) -> Iterator[Diagnostic]:
-    """IPC0416: a held block shares addresses with a reserved CIDR."""
+    """IPC0416: a held block shares no address with a reserved CIDR."""
     block = group.lines[0].block
     found = next(iter(group.fault.ranges), None) or _pool(cluster, group).reserved_over(block)
     assert found is not None  # noqa: S101 - else it is no fault

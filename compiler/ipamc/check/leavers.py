@@ -44,7 +44,7 @@ def allowed_to_leave(cluster: Scheme, holders: int) -> int:
 def _way_out(cluster: Scheme) -> str:
     words = terms(cluster)
     leave = f"ipamc lock {cluster.name} --leave all, or --leave {words.unit.upper()} for each"
-    return f"{words.again}; if they are really gone: {leave}"
+    return f"{words.again}; if they are gone: {leave}"
 
 
 def _first(lock: Lock, leavers: Leavers) -> At:
@@ -66,7 +66,7 @@ def _in_common(leavers: Leavers) -> str:
 
 
 def over_budget(cluster: Scheme, lock: Lock, leavers: Leavers, holders: int) -> Diagnostic:
-    """IPC0418: no more nodes leave in one compile than `budget.leave` allows, and never more than half."""
+    """IPC0418: at most `budget.leave` percent of the nodes leave in one compile, and never more than half."""
     allowed = allowed_to_leave(cluster, holders)
     rule = f"budget.leave allows {allowed:,}"
     if allowed == holders // 2:
@@ -79,7 +79,7 @@ def over_budget(cluster: Scheme, lock: Lock, leavers: Leavers, holders: int) -> 
 
 
 def emptied_pools(cluster: Scheme, lock: Lock, leavers: Leavers, surprising: Leavers) -> Iterator[Diagnostic]:
-    """IPC0419: a pool does not lose all its nodes at once."""
+    """IPC0419: no compile removes all nodes of a pool."""
     nodes: dict[str, set[str]] = defaultdict(set)
     for line in lock.lines:
         if line.state is State.HELD:
@@ -94,7 +94,7 @@ def emptied_pools(cluster: Scheme, lock: Lock, leavers: Leavers, surprising: Lea
 def empty_inventory(cluster: Scheme, leavers: Leavers) -> Diagnostic:
     """IPC0420: an inventory is not empty while nodes hold blocks."""
     message = f"{terms(cluster).none}, but the lock has blocks of {several(leavers, terms(cluster).unit)}"
-    changed = f"git log --stat -- {typed(str(PurePath(cluster.at.path).parent))} shows what changed; or "
+    changed = f"see git log --stat -- {typed(str(PurePath(cluster.at.path).parent))}; or "
     return error("IPC0420", cluster.at, message, help=changed + _way_out(cluster))
 
 
@@ -111,7 +111,7 @@ def truncated_list(cluster: Scheme, consent: Consent, *, stale: bool) -> Iterato
 def consent_without_leaver(
     cluster: Scheme, lock: Lock, leavers: Leavers, consent: Consent
 ) -> Iterator[Diagnostic]:
-    """IPC0422: consent to leave names a node that leaves."""
+    """IPC0422: `--leave` names a node that holds a block and has left the inventory."""
     present = {node.name: node for node in cluster.nodes} if consent.leave else {}
     for node in sorted(consent.leave - {"all"} - leavers.keys()):
         if node in present:

@@ -41,7 +41,7 @@ def unknown_version(cluster: Cluster) -> Iterator[Diagnostic]:
     if cluster.cilium < FIRST:
         yield error("IPC0501", at, f"Cilium {version} is not supported ({known})", help=lowest)
     elif cluster.cilium > LAST and cluster.assume and not FIRST <= cluster.assume <= LAST:
-        message = f"Cilium {text(cluster.assume)} is not supported either ({known})"
+        message = f'assume: "{text(cluster.assume)}" is not supported ({known})'
         yield error("IPC0501", cluster.field("spec", "cilium", "assume"), message, help=f'write "{last}"')
     elif cluster.cilium > LAST:
         message = f"Cilium {version} is unknown ({known}, checked up to {READ_AT[LAST[1]]})"
@@ -50,7 +50,7 @@ def unknown_version(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def assumed_version(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0507: an unknown Cilium version is treated as a known one if `assume` says so."""
+    """IPC0507: `assume` treats an unknown Cilium version as a known one."""
     if cluster.written:
         message = f"Cilium {text(cluster.written)} is unknown and treated as {text(cluster.cilium)}"
         fix = "read its upgrade notes, and check operator-status of the CiliumNodes after the first apply"
@@ -58,7 +58,7 @@ def assumed_version(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def family_without_pool(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0511: in cluster-pool and crd mode every family of the cluster has a pool."""
+    """IPC0511: in cluster-pool and crd mode, every IP family of the cluster has a pool."""
     if cluster.mode not in {Mode.CLUSTER_POOL, Mode.CRD}:
         return
     for index, family in enumerate(cluster.families):
@@ -102,7 +102,7 @@ def unlisted_elsewhere(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def field_of_another_mode(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0546: fields of `spec.ipam` are for the mode that is set."""
+    """IPC0546: fields of `spec.ipam` apply to the mode that is set."""
     of_others = (
         ("operator", cluster.operator, Mode.CLUSTER_POOL, cluster.operator == "adopt"),
         ("pinning", cluster.pinning, Mode.MULTI_POOL, cluster.pinning == "node"),
@@ -168,7 +168,7 @@ def not_rendered_yet(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def controller_manager(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0504: where Nodes have podCIDRs of ipamc, kube-controller-manager must not set them."""
+    """IPC0504: kube-controller-manager does not set podCIDRs of Nodes if ipamc sets them."""
     gives = any(pool.follows or not pool.disabled for pool in cluster.pools)
     if gives and (cluster.mode is Mode.KUBERNETES or cluster.patch_nodes == "podCIDRs"):
         keys = ("ipam", "mode") if cluster.mode is Mode.KUBERNETES else ("patchNodes",)
@@ -192,7 +192,7 @@ def metallb(cluster: Cluster) -> Iterator[Diagnostic]:
     version, also, fix = text(cluster.cilium), cluster.version_here, "set patchNodes: podCIDRs"
     adopted = cluster.mode is Mode.CLUSTER_POOL and cluster.patch_nodes != "podCIDRs"
     if not can(cluster.cilium, Capability.METALLB):
-        problem = f"with Cilium {version}: the last version with it is {text(until(Capability.METALLB))}"
+        problem = f"with Cilium {version}: only {text(until(Capability.METALLB))} and older have MetalLB"
         fix = "use bgp: control-plane"
     elif not cluster.mode.one_block:
         problem, also = f"in {cluster.mode} mode: the agent does not start", cluster.mode_here
@@ -209,7 +209,7 @@ def metallb(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def control_plane(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0542: the BGP control plane can announce the blocks in this mode and version."""
+    """IPC0542: the BGP control plane can announce blocks in the cluster's mode and version."""
     version, also = text(cluster.cilium), cluster.version_here
     needed = Capability.BGP_POOL_ADVERTS if cluster.mode is Mode.MULTI_POOL else Capability.BGP_CONTROL_PLANE
     if cluster.mode is Mode.CRD:

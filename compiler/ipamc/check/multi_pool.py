@@ -77,7 +77,7 @@ def no_default_pool(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def default_pool_lacks_family(cluster: Cluster, defaults: Iterable[Pool]) -> Iterator[Diagnostic]:
-    """IPC0526: a node's default pool has every family of the cluster."""
+    """IPC0526: a node's default pool has ranges of every IP family of the cluster."""
     for pool in sorted(defaults, key=lambda pool: pool.name):
         missing = [family for family in cluster.families if family not in pool.families]
         if missing:
@@ -113,7 +113,7 @@ def dotted_pool_name(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def mask_size_changed(pool: Pool, family: int, before: int, now: int, also: Related) -> Diagnostic:
-    """IPC0524: in multi-pool mode a rendered pool, or one with lines in the lock, keeps its block size."""
+    """IPC0524: in multi-pool mode, a rendered pool and a pool with lock lines keep their block size."""
     message = f'maskSize of pool "{pool.name}" would change from {before} to {now}, but it is immutable'
     fix = f"set {block_size(pool, family, before)} again, and write a new pool for blocks of /{now}"
     return error("IPC0524", pool.families[family].at / "blockSize", message, also=[also], help=fix)
@@ -156,7 +156,7 @@ def one_hostname(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def name_too_long(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0535: names that `pinning` derives from node names keep Kubernetes' limits."""
+    """IPC0535: names that `pinning` derives from node names are valid in Kubernetes."""
     longest = max((len(pool.name) for pool in cluster.pools), default=0)
     for node in cluster.nodes:
         length = len(node.name)
@@ -211,7 +211,7 @@ def _capability(field: str) -> Capability:
 
 
 def namespace_selector(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
-    """IPC0106: a Calico pool's `namespaceSelector` can be the one of a CiliumPodIPPool."""
+    """IPC0106: Cilium can express the `namespaceSelector` of a Calico pool."""
     selector = pool.namespace_selector
     if selector is None:
         return
@@ -239,7 +239,7 @@ def namespace_selector(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
 
 
 def only_in_multi_pool(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
-    """IPC0561: fields of pools that concern pods are for multi-pool mode."""
+    """IPC0561: pool fields about pods are set only in multi-pool mode."""
     fields = _written(pool)
     if fields and cluster.mode is not Mode.MULTI_POOL:
         message = f'pool "{pool.name}" has {" and ".join(fields)}, which {cluster.mode} mode does not support'
@@ -248,7 +248,7 @@ def only_in_multi_pool(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
 
 
 def field_too_early(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
-    """IPC0562: fields of pools that concern pods need the Cilium that has them."""
+    """IPC0562: the cluster's Cilium supports the pool fields about pods."""
     if cluster.mode is not Mode.MULTI_POOL:
         return
     for name, at in _written(pool).items():
@@ -258,7 +258,7 @@ def field_too_early(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
 
 
 def selects_no_pod(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
-    """IPC0563: the fields of a pool that concern pods can be rendered."""
+    """IPC0563: ipamc can render the pool fields about pods."""
     for name in _written(pool):
         selector = pool.by_pods.get(name)
         if pool.name in cluster.auto_create and name not in FLAG_FIELDS:
@@ -276,7 +276,7 @@ def selects_no_pod(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
 def selects_for_each_node(
     cluster: Cluster, wants: Sequence[Want], shared: frozenset[str]
 ) -> Iterator[Diagnostic]:
-    """IPC0564: with `pinning: node` a node's first pool selects no pods."""
+    """IPC0564: with `pinning: node`, a node's first pool selects no pods."""
     for pool in cluster.pools:
         field = next(iter(pool.by_pods), "")
         if field and cluster.own_pools and pool.name not in shared:
@@ -292,7 +292,7 @@ def selects_for_each_node(
 
 
 def pods_on_other_nodes(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagnostic]:
-    """IPC0567: pods that a pool selects get its addresses on every node."""
+    """IPC0567: pods that a pool selects get addresses of that pool on every node."""
     served: Counter[str] = Counter()
     for want in wants:
         served.update(offer.pool.name for offer in want.offers)
@@ -308,7 +308,7 @@ def pods_on_other_nodes(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Dia
 
 
 def selected_twice(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0565: no pod is selected by two pools of one family."""
+    """IPC0565: two pools of one IP family never select the same pod."""
     by_pods = [(pool, pool.by_pods.values()) for pool in cluster.pools if pool.by_pods]
     pools = [pool for pool, both in by_pods if not any(selector.impossible for selector in both)]
     for pool, other in _overlapping(pools):

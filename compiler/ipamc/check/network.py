@@ -62,7 +62,7 @@ def check_masquerading(plan: Plan, members: Sequence[Block] | None) -> Iterator[
 
 
 def unknown_members(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0582: the other clusters of the address space are known where their addresses are rendered."""
+    """IPC0582: an address space has an index if `masquerade` lists its other clusters."""
     space = cluster.address_space
     message = f"masquerade lists the clusters of address space {space}, but the space has no index here"
     also = [Related(cluster.field("spec", "addressSpace"), "the address space is named here")]
@@ -72,7 +72,7 @@ def unknown_members(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def not_one_cidr(cluster: Cluster, blocks: Sequence[Block]) -> Iterator[Diagnostic]:
-    """IPC0583: with `ipMasqAgent: false`, one CIDR of a family covers all that is not masqueraded."""
+    """IPC0583: with `ipMasqAgent: false`, one CIDR per IP family covers all unmasqueraded addresses."""
     native = native_routing(cluster, blocks)
     for family in cluster.families:
         some = list(aggregated(block for block in blocks if block.family == family))

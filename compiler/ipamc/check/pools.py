@@ -41,7 +41,7 @@ def check_ranges(pools: Sequence[Pool]) -> Iterator[Diagnostic]:
 
 
 def not_given(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0704: a pool has the ranges that it requests from an address space."""
+    """IPC0704: a pool gets the ranges that it requests from an address space."""
     for pool in cluster.networks:
         for family, part in pool.families.items():
             if (ask := part.ask) and len(part.ranges) < ask.ranges:
@@ -107,7 +107,7 @@ def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
             message += "; Cilium's operator may give it to a pod"
             yield warning("IPC0209", cidr.at, message, also=also, help=reserve)
         else:
-            message += "; no node gets a block that contains one"
+            message += "; no node gets a block with such an address"
             yield note("IPC0209", cidr.at, message, also=also, help=reserve)
 
 
@@ -142,7 +142,7 @@ def block_larger_than_range(pool: Pool) -> Iterator[Diagnostic]:
 
 
 def dialect_bounds(pool: Pool) -> Iterator[Diagnostic]:
-    """IPC0212: a pool keeps the bounds of the dialect that it is written in."""
+    """IPC0212: a block size is valid in the format of its pool (Calico or ClusterCIDR)."""
     for family, part in pool.families.items():
         low, high = CALICO_BOUNDS[family]
         if pool.dialect is Dialect.CALICO and not low <= part.block_size <= high:
@@ -234,7 +234,7 @@ def outside_native_routing(cluster: Cluster) -> Iterator[Diagnostic]:
 def ipv6_too_wide(
     cluster: Cluster, masks: dict[int, int], shared_pools: Collection[str] = ()
 ) -> Iterator[Diagnostic]:
-    """IPC0211: an IPv6 range has at most 2^16 blocks for the program that reads it."""
+    """IPC0211: an IPv6 range has at most 2^16 blocks of the operator's block size."""
     parts = [pool.families[6] for pool in cluster.pools if 6 in pool.families]
     first = {part.block_size: part for part in reversed(parts)}
     for pool in cluster.pools:
@@ -300,7 +300,7 @@ def pin_over_reserved(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]
 
 
 def several_pins(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]:
-    """IPC0502: a node has one block a family in kubernetes and cluster-pool mode."""
+    """IPC0502: in kubernetes and cluster-pool mode, a node has one block per IP family."""
     if not cluster.mode.one_block:
         return
     first: dict[tuple[str, int], Pin] = {}
@@ -339,7 +339,7 @@ def check_usage(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def usage_apart(pool: Pool, usage: Usage) -> Iterator[Diagnostic]:
-    """IPC0602: the bounds of `usage` leave room between them."""
+    """IPC0602: the limits of `usage` do not contradict each other."""
     if usage.low >= usage.high:
         message = f'usage of pool "{pool.name}": low {usage.low} is not below high {usage.high}'
         fix = "leave about 40 percent between the two: {high: 85, low: 40}"

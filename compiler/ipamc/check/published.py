@@ -53,7 +53,7 @@ def check_published(
 
 
 def allowed_changed(cluster: Cluster, shared: frozenset[str], published: Rendered) -> Iterator[Diagnostic]:
-    """IPC0566: `allowFirstIP` and `allowLastIP` stay as they were published."""
+    """IPC0566: `allowFirstIP` and `allowLastIP` of a published pool do not change."""
     before = dict(published.own_allowed)
     before |= {name: (pool.at, pool.allowed) for name, pool in published.pools.items() if name in shared}
     for pool in cluster.pools:
@@ -99,7 +99,7 @@ def _roles_changed(
 def pinning_changed(
     cluster: Cluster, pool: Pool, block: Block, node: str, also: Related, published: Rendered
 ) -> Diagnostic:
-    """IPC0536: a pool stays shared, or divided among its nodes, while nodes hold blocks of it."""
+    """IPC0536: while nodes hold blocks of a pool, it does not change between shared and divided."""
     if cluster.own_pools and published.of_nodes:
         was, place = "shared by its nodes", "no node's first candidate"
         if also.at == published.of_nodes:
@@ -134,16 +134,15 @@ def check_mode_change(
 
 
 def not_online(cluster: Scheme, lock: Lock, old: str, lost: list[Line], before: Related) -> Diagnostic:
-    """IPC0543: the mode of a cluster with nodes changes only where nodes can keep their blocks."""
+    """IPC0543: the mode changes only if all nodes can keep their blocks."""
     nodes = {line.node for line in lost}
     cannot = count(len(nodes), "node cannot keep its blocks", "nodes cannot keep their blocks")
     message = f"mode {old} to {cluster.mode}: {cannot}: {names(nodes)}"
-    build = f"set mode: {old} again, and build a new cluster for {cluster.mode}"
+    build = f"set mode: {old} again; {cluster.mode} needs a new cluster"
     if keeps_blocks(old, cluster.mode):
-        fewer = f"maxBlocks: 1 and ipamc resize, or ipamc lock {cluster.name} --renumber {lost[0].node}"
+        fewer = f"ipamc lock {cluster.name} --renumber {lost[0].node}"
         build = f"set mode: {old} again until each node has one block of a family: {fewer}"
-    both = f"{lock.path} {lock.path.removesuffix('ipam.lock')}rendered"
-    undo = f"git checkout REV -- {both}, where REV is the commit before; in a new cluster delete both"
+    undo = f"git checkout COMMIT_BEFORE -- {lock.path.removesuffix('ipam.lock')}{{ipam.lock,rendered}}"
     fix = f"{build}; if mode {old} was never applied: {undo}"
     return error("IPC0543", cluster.field("spec", "ipam", "mode"), message, also=[before], help=fix)
 
@@ -163,7 +162,7 @@ def held_outside_pools_of_mode(
 
 
 def strangers_of_mode(cluster: Cluster, old: Mode) -> Iterator[Diagnostic]:
-    """IPC0545: while the mode changes, every CiliumNode with a block is of a node in the inventory."""
+    """IPC0545: while the mode changes, each CiliumNode with a block belongs to a node in the inventory."""
     known = {node.name for node in cluster.nodes}
     with_blocks = (seen for seen in cluster.cilium_nodes if seen.blocks or seen.allocated or seen.addresses)
     if strangers := [seen for seen in with_blocks if seen.name not in known]:
@@ -240,7 +239,7 @@ def _given_now(plan: Plan, rendered: Rendered) -> Iterator[Block]:
 
 
 def given_in_quarantine(plan: Plan, pool: Pool, lines: list[Line]) -> Diagnostic:
-    """IPC0520: Cilium's operator is not given a block that is in quarantine for a node of another pool."""
+    """IPC0520: Cilium's operator cannot hand out a block that is in quarantine."""
     cluster, line = plan.cluster, lines[0]
     cidr = next(cidr for cidr in pool.ranges if cidr.block.overlaps(line.block))
     what = f'in quarantine, which Cilium\'s operator would give to the next node of pool "{pool.name}"'
@@ -256,7 +255,7 @@ def given_in_quarantine(plan: Plan, pool: Pool, lines: list[Line]) -> Diagnostic
 
 
 def known_in_part(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:
-    """IPC0517: after a change of its list of CIDRs the operator still reserves all blocks of each node."""
+    """IPC0517: after its list of CIDRs changes, the operator still reserves all blocks of each node."""
     cluster = plan.cluster
     masks = {family: longest_prefix(cluster, family, plan.lock.lines) for family in cluster.families}
     reason = next(_in_part(before, operator_lists(cluster, plan.lock.lines, masks), masks), None)
@@ -298,7 +297,7 @@ def _filled(old: Sequence[Block], new: Iterable[Block]) -> Iterator[Block]:
 
 
 def taken_from_the_operator(cluster: Cluster, before: Assumed) -> Iterator[Diagnostic]:
-    """IPC0518: where a range of the operator moves to another pool, the nodes with its blocks are known."""
+    """IPC0518: if a range of the operator moves to another pool, the holders of its blocks are known."""
     known = {node.name for node in cluster.nodes}
     strange: dict[Block, list[str]] = {}
     for seen in cluster.cilium_nodes:
@@ -314,7 +313,7 @@ def taken_from_the_operator(cluster: Cluster, before: Assumed) -> Iterator[Diagn
     for block, pool, cidr in taken:
         strangers = sorted({name for shown in index.over(block) for name in strange[shown]})
         if not cluster.cilium_nodes:
-            who = "but no CiliumNode in the input shows who has blocks of it"
+            who = "but the input has no CiliumNodes, so the holders of its blocks are unknown"
             fix = f"add CiliumNodes to the input, and those nodes to the inventory: {DUMP}"
         elif strangers:
             has = count(len(strangers), "node outside the inventory has", "nodes outside the inventory have")
@@ -328,7 +327,7 @@ def taken_from_the_operator(cluster: Cluster, before: Assumed) -> Iterator[Diagn
 
 
 def still_given_out(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:
-    """IPC0519: no new block lies in a range of which the operator still hands out blocks."""
+    """IPC0519: no new block lies in a range that the operator still hands out."""
     unlisted = {pool.name for pool in plan.cluster.pools if pool.unlisted}
     found = [
         line

@@ -157,7 +157,7 @@ def _pool_leaves(
 def cidr_taken_away(
     cluster: Cluster, pool: Pool | None, before: PublishedPool, obstacle: Obstacle
 ) -> Diagnostic:
-    """IPC0538: a published CiliumPodIPPool keeps its CIDRs while nodes may have blocks of them."""
+    """IPC0538: a published CiliumPodIPPool keeps its CIDRs while nodes may have blocks in them."""
     cidr = obstacle.cidr
     reserved = pool.reserved_over(cidr) if pool else None
     part = pool.families.get(cidr.family) if pool else None
@@ -201,8 +201,8 @@ def _obstacle_text(cluster: Cluster, obstacle: Obstacle) -> str:
 def _not_followed(cluster: Cluster) -> str:
     operator = f"the operator of Cilium {text(cluster.cilium)}"
     if shown(cluster.cilium, Capability.REMOVED_RANGES):
-        return f"{operator} keeps one of two neighbouring CIDRs that leave at once"
-    return f"{operator} crashes, unless only the last CIDR leaves"
+        return f"{operator} keeps one of two neighbouring CIDRs that are removed at once"
+    return f"{operator} crashes unless only the last CIDR is removed"
 
 
 def auto_created_changed(
@@ -241,5 +241,5 @@ def pools_lost(
 def needs_a_hand(
     at: At, message: str, also: Related, fix: str, make: Callable[..., Diagnostic] = warning
 ) -> Diagnostic:
-    """IPC0540: some changes of published pools require a manual step."""
+    """IPC0540: a change of a published pool needs no manual step."""
     return make("IPC0540", at, message, also=[also], help=fix)

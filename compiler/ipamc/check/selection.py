@@ -97,7 +97,7 @@ class Testers(NamedTuple):
 
 
 def label_of_no_node(cluster: Scheme, key: str, near: str, testers: Testers) -> Diagnostic:
-    """IPC0310: a label that a selector tests is on a node."""
+    """IPC0310: each label that a selector tests exists on a node."""
     first = testers.first
     spot = first.selector.spot(key)
     keys = (*first.at.keys, *spot.keys)
@@ -116,7 +116,7 @@ def label_of_no_node(cluster: Scheme, key: str, near: str, testers: Testers) -> 
 
 
 def selects_no_node(pools: Sequence[Pool], nodes: Sequence[Node]) -> Iterator[Diagnostic]:
-    """IPC0311: a pool that may give new blocks selects a node."""
+    """IPC0311: a pool that gives new blocks selects at least one node."""
     selectors = {id(pool.selector): pool.selector for pool in pools}
     # By selector and key: a node must have one of these values.
     wanted = {

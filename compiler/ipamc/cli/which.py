@@ -176,7 +176,7 @@ class _Search(Struct):
 @output_option("text", "json")
 @format_option
 def why(*, node: str, output: str, style: str, **where: Any) -> int:
-    """Show why a node has its blocks: the selector, the pools passed over, the line of the lock. Writes
+    """Show why a node has its blocks: the selector, the skipped pools, the line of the lock. Writes
     nothing.
 
     For blocks that are not in the lock yet, shows what the next compile does. CLUSTER is a name below

@@ -188,7 +188,7 @@ def _lock(cluster: Cluster) -> Lock:
 
 
 def _networks_apart(dump: Dump, facts: Facts) -> Iterator[Diagnostic]:
-    """IPC0915: the networks of services and load balancers contain no address of a node."""
+    """IPC0915: no node has an address in a network of services or load balancers."""
     # Devices may be of networks of their own, in which machines have other addresses.
     others = [item for item in facts.excluded if item.why != "nodes" and item.kind != RESOURCE_POOL]
     every: list[tuple[Block, str, At]]
@@ -200,6 +200,6 @@ def _networks_apart(dump: Dump, facts: Facts) -> Iterator[Diagnostic]:
         outer, inner = pairs[0]
         more = f"; {count(len(pairs), 'overlap')} in all" if pairs[1:] else ""
         also = [Related(at, text) for pair in pairs[:MOST_PLACES] for _, text, at in pair]
-        text = f"{inner[1]} is inside the network of {outer[1]}: packets reach only one of them{more}"
+        text = f"the network of {outer[1]} contains {inner[1]}: packets reach only one of the two{more}"
         way_out = f"give {outer[1].partition(' (')[0]} another network"
         yield error("IPC0915", inner[2], text, also=also, help=way_out)

@@ -92,11 +92,11 @@ def ranges_derived(at: At, ranges: Sequence[Block], ipam: str = "") -> Diagnosti
 
 
 def operator_allocates(at: At) -> Diagnostic:
-    """IPC0816: only ipamc gives blocks in cluster-pool mode, or the operator has a pool of its own."""
+    """IPC0816: in cluster-pool mode, the operator gives no blocks, or has a separate pool."""
     text = "the operator gives nodes their blocks"
     must = "with operator: bystander it must stop before the next node joins"
     way_out = "roll out operator.extraArgs of rendered/cilium/helm-values.yaml first"
-    other = "or import with --operator adopt to let the operator go on"
+    other = "or import with --operator adopt to let the operator continue"
     return note("IPC0816", at, f"{text}; {must}", help=f"{way_out}, {other}")
 
 
@@ -111,7 +111,7 @@ def leftovers(at: At, nodes: Sequence[str], managed: Offering | None) -> Diagnos
 
 
 def provider_gives(at: At, managed: Offering) -> Diagnostic:
-    """IPC0829: in kubernetes mode ipamc, not a managed control plane, gives the blocks."""
+    """IPC0829: in kubernetes mode, no managed control plane sets the podCIDRs of Nodes."""
     text = f"the control plane of {managed.name} gives Nodes their podCIDRs, so ipamc gives no blocks"
     return warning("IPC0829", at, text, help=managed.way)
 
@@ -123,7 +123,7 @@ def pools_unknown(at: At, pools: Sequence[str]) -> Diagnostic:
 
 
 def without_block(at: At, nodes: Sequence[str], managed: Offering | None) -> Diagnostic:
-    """IPC0818: every node has its blocks when a cluster is imported."""
+    """IPC0818: every node has its blocks at import."""
     text = f"{count(len(nodes), 'node waits', 'nodes wait')} for a block: {names(nodes)}"
     if managed and managed.sets_pod_cidrs:
         return note("IPC0818", at, text, help=f"{managed.name} gives the block; refresh afterwards")
@@ -147,7 +147,7 @@ def inside_pool(
 
 
 def unaccounted(dump: Dump, found: Iterable[tuple[Sequence[Scalar], PoolRange]]) -> Iterator[Diagnostic]:
-    """IPC0835: the use of every address in ranges of pods is known."""
+    """IPC0835: the use of all addresses in pod ranges is known."""
     for scalars, part in found:  # of one kind, and the range of the first
         text = (
             f"unexplained addresses in ranges of pods: {scalars[0].kind} contains "
@@ -168,14 +168,14 @@ def unaccounted(dump: Dump, found: Iterable[tuple[Sequence[Scalar], PoolRange]])
 
 def other_cluster(at: At, name: str, known: Sequence[str], seen: Sequence[str]) -> Diagnostic:
     """IPC0821: a refresh reads a dump of the same cluster."""
-    text = f"the dump does not match {name}: it has none of its nodes ({names(known)}), but {names(seen)}"
+    text = f"the dump does not match {name}: it contains {names(seen)}, but none of {names(known)}"
     way_out = f"use a dump of {name}; if the cluster was rebuilt, add --rebuilt"
     return error("IPC0821", at, text, help=way_out)
 
 
 def older_dump(at: At, newest: str, since: str, path: str) -> Diagnostic:
     """IPC0822: a refresh reads a dump that is newer than the inventory."""
-    text = f"the dump is older than the inventory: its latest time is {newest}"
+    text = f"the dump is older than the inventory: its newest timestamp is {newest}"
     return error("IPC0822", at, f"{text}, and {path} was committed {since}", help=f"make a new one: {DUMP}")
 
 
@@ -213,7 +213,7 @@ def never_seen(at: At, path: str, nodes: Sequence[str]) -> Diagnostic:
 
 
 def not_of_one_cluster(at: At, problem: str, way_out: str) -> Diagnostic:
-    """IPC0831: files of machines contain the machines of one cluster."""
+    """IPC0831: machine files contain the machines of only one cluster."""
     return error("IPC0831", at, problem, help=way_out)
 
 
@@ -267,7 +267,7 @@ def names_unknown(
 
 
 def left_the_files(at: At, path: str, nodes: Sequence[str]) -> Diagnostic:
-    """IPC0834: every node of machines.yaml is still in the files of machines."""
+    """IPC0834: every node in machines.yaml is still in the machine files."""
     has = count(len(nodes), "node is", "nodes are")
     text = f"{has} in none of the files and stays in {path}: {names(nodes)}"
     text = text if len(nodes) == 1 else text.replace("and stays", "and stay")
@@ -297,7 +297,7 @@ def cluster_cidr_unreadable(at: At, what: str, problem: str) -> Diagnostic:
 def cluster_cidrs_overlap(
     at: At, name: str, ranges: Sequence[Block], rivals: Sequence[str], gone: Sequence[int]
 ) -> Diagnostic:
-    """IPC0827: no two pools share an address."""
+    """IPC0827: no two ClusterCIDRs share an address."""
     text = (
         f"{listing(map(str, ranges))} of ClusterCIDR {name} overlaps {names(rivals)}, which comes before it"
     )
@@ -308,8 +308,9 @@ def cluster_cidrs_overlap(
 
 
 def bgp_objects_left(objects: Sequence[SeenObject], why: str) -> Iterator[Diagnostic]:
-    """IPC0591: the folder of the cluster has the BGP objects of the dump."""
+    """IPC0591: the cluster's folder contains the BGP objects of the dump."""
     if objects:
-        text = f"not in the cluster's folder: {names(f'{each.kind} {each.name}' for each in objects)}; {why}"
+        which = names(f"{each.kind} {each.name}" for each in objects)
+        text = f"BGP objects not in the cluster's folder: {which}; {why}"
         way_out = "write those in use into its bgp.yaml; remove the others from the cluster"
         yield note("IPC0591", objects[0].at, text, help=way_out)

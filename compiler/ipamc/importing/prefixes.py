@@ -304,12 +304,12 @@ def rows_overlap(table: Table, item: PlannedPrefix, outer: PlannedPrefix) -> Dia
 
 
 def bad_pool(at: At, problem: str, way_out: str) -> Diagnostic:
-    """IPC0875: a planned range names its pool, as a DNS name in lower case."""
+    """IPC0875: a planned range has a pool name in the form of a lower-case DNS name."""
     return error("IPC0875", at, problem, help=way_out)
 
 
 def bad_block_size(at: At, problem: str) -> Diagnostic:
-    """IPC0876: a pool has one block size in each family, not larger than its ranges."""
+    """IPC0876: a pool has one block size per IP family, and each of its ranges has room for a block."""
     way_out = "write the same number, such as 26, in the column blockSize of every range of the pool"
     return error("IPC0876", at, problem, help=f"{way_out}, or add --block-size 26")
 
@@ -326,6 +326,6 @@ def not_as_planned(planned: PlannedPool, block: Block, at: Place, text: str, way
 
 
 def not_taken(at: At, number: int) -> Diagnostic:
-    """IPC0880: prefixes that name no pool and lie in no range of a pool are left out."""
-    text = f"left out: {count(number, 'row')} outside planned ranges, without a pool or deprecated"
+    """IPC0880: every prefix in a table belongs to a planned range."""
+    text = f"{count(number, 'row')} left out: outside planned ranges, without a pool, or deprecated"
     return note("IPC0880", at, f"{text}; the first is here")

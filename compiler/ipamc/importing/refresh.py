@@ -208,7 +208,7 @@ def about_nodes(cluster: Cluster, folder: str, dump: Dump) -> Iterator[Diagnosti
     ours = (cluster.advertisements, cluster.peer_configs, cluster.peer_clusters, cluster.node_overrides)
     known = {(each.kind, each.name) for some in ours for each in some}
     new = [each for each in dump.others if each.kind in bgp.KINDS and (each.kind, each.name) not in known]
-    yield from rules.bgp_objects_left(new, "they are not checked")
+    yield from rules.bgp_objects_left(new, "ipamc does not check them")
     gone: dict[str, list[Node]] = {}
     for node in cluster.nodes:
         if not (node.planned or node.uid or node.name in dump.nodes_by_name):

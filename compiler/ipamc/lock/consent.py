@@ -162,7 +162,7 @@ def did_you_mean(scope: Scope, lines: Sequence[Line], *, pools: bool = False) ->
 def rename_refused(
     cluster: Scheme, lock: Lock, lines: Iterable[Line], old: str, new: str
 ) -> Iterator[Diagnostic]:
-    """IPC0430: `--rename OLD=NEW` hands a dead node's lines to its replacement."""
+    """IPC0430: `--rename OLD=NEW` names a node that left and a node without blocks."""
     present, words = {node.name: node for node in cluster.nodes}, terms(cluster)
     theirs = [line for line in lines if line.node == old and line.state is not State.RELEASED]
     refused = f"{old} cannot be renamed to {new}"
@@ -180,11 +180,10 @@ def rename_refused(
         if theirs and line.node == new and line.in_use:
             also = [Related(line_at(lock, theirs[0]), f"{old} has {theirs[0].block}")]
             never = f"if the block of {new} was never applied: git checkout HEAD -- {quote(lock.path)}"
-            command, leave = f"ipamc lock {cluster.name}", f"else let the blocks of {old} go into quarantine"
-            give_up = f"{leave}: {command} --leave {old}"
+            command = f"ipamc lock {cluster.name}"
+            give_up = f"else: {command} --leave {old}"
             if not any(line.in_use for line in theirs):
-                leave = f"else keep the blocks of {old} in quarantine, or release them"
-                give_up = f"{leave}: {command} --release {old}"
+                give_up = f"else keep the blocks of {old} in quarantine"
             fix = f"{never}, then {command} --rename {old}={new}; {give_up}"
             message = f"{refused}: {new} holds {line.block}"
             yield error("IPC0430", line_at(lock, line), message, also=also, help=fix)
@@ -199,7 +198,7 @@ def release_refused(
     scope: Scope,
     present: frozenset[str],
 ) -> Iterator[Diagnostic]:
-    """IPC0429: `--release` is for quarantined lines, and for pending ones, which it cancels."""
+    """IPC0429: `--release` names lines in quarantine, or pending lines, which it cancels."""
     if not chosen:
         message = f"the lock has no line of {scope.text} to release"
         name = f"name a {terms(lock).unit} or a CIDR of the lock"

@@ -21,8 +21,8 @@ LFS = b"version https://git-lfs.github.com/spec/"
 CONFLICT_MARKERS = (b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")
 
 MERGE_AGAIN = (
-    "merge the two sides by rule: ipamc lock --onto REV (the other branch, or HEAD if the merge is "
-    "committed); after ipamc init, git does so itself"
+    "merge both sides: ipamc lock --onto REV (the other branch, or HEAD if the merge is committed); "
+    "after ipamc init, git does this itself"
 )
 """The fix if git merged two locks as text."""
 
@@ -39,7 +39,7 @@ def row_at(path: str, number: int, row: bytes, value: object = "") -> Span:
 
 
 def lock_missing(path: str, *, committed: bool) -> Diagnostic:
-    """IPC0401: a lock beside a rendered tree, or in the last commit, must not be missing."""
+    """IPC0401: ipam.lock exists if `rendered/` exists or the last commit contains the lock."""
     there = ", but HEAD has one" if committed else " beside rendered/"
     message = f"no lock{there}: the record of which node holds which block is lost"
     older = f"git checkout $(git rev-list -1 HEAD -- {quote(path)})~1 -- {quote(path)}"
@@ -48,7 +48,7 @@ def lock_missing(path: str, *, committed: bool) -> Diagnostic:
 
 
 def lock_empty(path: str) -> Diagnostic:
-    """IPC0402: a lock is never empty."""
+    """IPC0402: ipam.lock is not empty."""
     message = "the lock is empty: the record of which node holds which block is lost"
     return error("IPC0402", Span(path), message, help=_restored(path))
 
@@ -64,14 +64,14 @@ def lock_unreadable(path: str, number: int, row: bytes, problem: str) -> Diagnos
 
 
 def newer_format(path: str, row: bytes, found: int) -> Diagnostic:
-    """IPC0404: this version knows the lock's format."""
+    """IPC0404: this version of ipamc knows the lock's format."""
     message = f"lock format {found} is unknown: this version of ipamc reads format {FORMAT}"
     fix = f"install the version of ipamc that wrote it; git log -1 -- {quote(path)} shows who did, and when"
     return error("IPC0404", row_at(path, 1, row, found), message, help=fix)
 
 
 def foreign_lock(path: str, row: bytes, found: str, cluster: Scheme) -> Diagnostic:
-    """IPC0405: the lock is this cluster's own."""
+    """IPC0405: the lock belongs to this cluster."""
     theirs, ours = (f'"cluster":{dumps(name)}' for name in (found, cluster.name))
     message = f"this is the lock of cluster {shown(found)}, not of {cluster.name!r}"
     also = [Related(cluster.field("metadata", "name"), f"the name {cluster.name} is set here")]
@@ -104,7 +104,7 @@ def lost_blocks(lock: Lock, cluster: Scheme, old: str, new: str) -> list[Line]:
 
 
 def other_mode(path: str, row: bytes, found: str, cluster: Scheme) -> Diagnostic:
-    """IPC0406: the lock was made for the mode that the Cluster names."""
+    """IPC0406: the lock and the Cluster have the same mode."""
     way_out = "; for the reason: ipamc explain IPC0543"
     if keeps_blocks(found, cluster.mode):
         way_out = f", or consent: ipamc lock {cluster.name} --mode; steps: ipamc runbook {cluster.name}"
@@ -135,7 +135,7 @@ def overlapping_lines(lines: list[Numbered], path: str, rows: list[bytes]) -> It
 
 
 def two_held(lines: Iterable[Numbered], path: str, rows: list[bytes], mode: LockMode) -> Iterator[Diagnostic]:
-    """IPC0408: a node has one held line per family in modes with one block per node."""
+    """IPC0408: in modes with one block per node, a node has one held line per IP family."""
     seen: dict[tuple[str, int, State], Numbered] = {}
     for number, line in lines if mode.one_block else ():
         family = line.block.family

@@ -155,7 +155,7 @@ class Refused(Exception):  # noqa: N818 - a verdict on the input, not a failure 
 
 
 def unlisted(last: Diagnostic, more: int = 0) -> Diagnostic:
-    """IPC0013: a cluster has at most 10,000 errors, and 10,000 other findings of one code, at a time."""
+    """IPC0013: one run lists at most 10,000 errors of a cluster, and 10,000 other findings of one code."""
     fix = "correct the first ones and run again: most findings usually have one cause"
     if last.severity is Severity.ERROR:
         message = f"stopped at error {MOST_FINDINGS:,}: the rest was not checked"

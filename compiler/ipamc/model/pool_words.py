@@ -67,8 +67,8 @@ def why_only_pins(pool: Pool) -> str:
     if pool.follows:
         return f"follows {networks(pool)}"
     if pool.pods_only:
-        return "is for pods only"
-    return "is disabled" if pool.disabled else "is for unlisted nodes" if pool.unlisted else ""
+        return "serves only pods"
+    return "is disabled" if pool.disabled else "serves only unlisted nodes" if pool.unlisted else ""
 
 
 def block_size(pool: Pool, family: int, size: int) -> str:

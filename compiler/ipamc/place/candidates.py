@@ -92,7 +92,7 @@ def _asked(offers: Offers, sizes: Mapping[int, int]) -> Offers:
 
 
 def too_many_candidates(cluster: Scheme) -> Diagnostic:
-    """IPC0312: the candidates of all nodes can be found in bounded time."""
+    """IPC0312: ipamc can match all nodes and pools in bounded time."""
     both = f"{count(len(cluster.pools), 'pool')} and {count(len(cluster.nodes), 'node')}"
     pairs = f"{MOST_CANDIDATES:,} node-candidate pairs"
     message = f"{both} exceed {pairs} or {MOST_LABEL_TESTS:,} label tests"
@@ -176,7 +176,7 @@ def unmatched_refused(cluster: Scheme, nodes: list[Node]) -> Iterator[Diagnostic
 
 
 def unmatched_skipped(cluster: Scheme, nodes: list[Node]) -> Iterator[Diagnostic]:
-    """IPC0308: nodes that no pool selects are skipped on request."""
+    """IPC0308: with `unmatchedNodes: skip`, ipamc skips nodes without a candidate pool."""
     if nodes:
         message = several([node.name for node in nodes], "node", "skipped without a candidate pool")
         yield note("IPC0308", cluster.field("spec", "unmatchedNodes"), message)

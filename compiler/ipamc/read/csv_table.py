@@ -168,23 +168,23 @@ def _rows(
 
 
 def table_syntax(at: At, problem: str, way_out: str) -> Diagnostic:
-    """IPC0870: a table is CSV: a row of headers, and as many cells in every row."""
+    """IPC0870: a table is CSV with a header row, and each row has the same number of cells."""
     return error("IPC0870", at, problem, help=way_out)
 
 
 def column_missing(at: At, names: Iterable[str], way_out: str) -> Diagnostic:
-    """IPC0871: a table has the columns that its use needs."""
+    """IPC0871: a table has all required columns."""
     return error("IPC0871", at, f"the header row has no column {listing(names)}", help=way_out)
 
 
 def column_twice(at: At, first: At, name: str) -> Diagnostic:
-    """IPC0872: a table has a column only once."""
+    """IPC0872: a table does not contain a column twice."""
     also, way_out = [Related(first, "first here")], "remove or rename one of the two"
     return error("IPC0872", at, f"the header row has the column {name} twice", also=also, help=way_out)
 
 
 def bad_prefix(at: At, text: str, problem: CidrError) -> Diagnostic:
-    """IPC0873: a prefix is a CIDR without host bits, whose addresses pods can have."""
+    """IPC0873: a prefix in a table is a CIDR without host bits, and pods can use its addresses."""
     way_out = f"write {problem.better}" if problem.better else ""
     if text[:1] in {"=", "#", "+", "@"}:
         way_out = "the cell has a formula or its remains: paste the value, and export again"

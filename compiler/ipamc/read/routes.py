@@ -28,7 +28,7 @@ SUPPORTED = (
 def unknown_table(
     at: At, problem: str, way_out: str = f"use the output of one of these: {SUPPORTED}"
 ) -> Diagnostic:
-    """IPC0881: a routing table is a print of a router that ipamc reads."""
+    """IPC0881: a routing table has a format that ipamc reads."""
     return error("IPC0881", at, problem, help=way_out)
 
 

@@ -21,7 +21,7 @@ def yaml_syntax(at: At, problem: str, also: Iterable[Related] = (), way_out: str
 
 
 def json_syntax(at: At, problem: str, way_out: str = "") -> Diagnostic:
-    """IPC0002: a file that ends in .json is one JSON value."""
+    """IPC0002: a file that ends in .json contains one JSON value."""
     return error("IPC0002", at, problem, help=way_out)
 
 
@@ -92,7 +92,7 @@ def not_plain_yaml(at: At, problem: str, way_out: str) -> Diagnostic:
 
 
 def native_fields(spec: Place, dialect: str, fields: Sequence[str], way_out: str) -> Diagnostic:
-    """IPC0012: a pool of Calico or a ClusterCIDR has no fields of ipamc's own IPPool."""
+    """IPC0012: a Calico IPPool or a ClusterCIDR has no fields that only ipamc's own IPPool has."""
     at, *others = (Place(spec.path, spec.document, (*spec.keys, name), key=True) for name in fields)
     also = [Related(other, f"{name} is here") for other, name in zip(others, fields[1:], strict=True)]
     problem = f"a {dialect} cannot have {listing(fields)}: only ipamc's own IPPool can"
@@ -117,7 +117,7 @@ _BESIDE_FOLLOWS = {
 
 
 def beside_follows(at: At, pool: str, field: str, follows: At) -> Diagnostic:
-    """IPC0223: a pool whose blocks follow the nodes' network has no field that chooses nodes or blocks."""
+    """IPC0223: a pool with `follows` has no field that chooses nodes or blocks."""
     problem = f'pool "{pool}" cannot have both follows and {field}: {_BESIDE_FOLLOWS[field]}'
     way_out = {
         "ipv4": "set follows there, too, or move ipv4 to another pool",
@@ -128,8 +128,8 @@ def beside_follows(at: At, pool: str, field: str, follows: At) -> Diagnostic:
 
 
 def beside_pods_only(at: At, pool: str, field: str, pods_only: At) -> Diagnostic:
-    """IPC0228: a pool only for pods has no field about nodes and their blocks."""
-    problem = f'pool "{pool}" has podsOnly, and not with it {field}: it serves no node by itself'
+    """IPC0228: a pool with `podsOnly` has no field about nodes and their blocks."""
+    problem = f'pool "{pool}" cannot have both podsOnly and {field}: it serves only pods'
     way_out = f"remove {field if field not in {'ipv4', 'ipv6'} else f'follows of {field}'}, or podsOnly"
     return error("IPC0228", at, problem, also=[Related(pods_only, "podsOnly is here")], help=way_out)
 
@@ -215,12 +215,12 @@ def not_a_regular_file(at: At, name: str, problem: str, fix: str) -> Diagnostic:
 
 
 def names_syntax(at: At, problem: str, way_out: str) -> Diagnostic:
-    """IPC0109: `names` of an inventory is a text with ranges in braces, such as `worker-{001..400}`."""
+    """IPC0109: `names` of an inventory contains ranges in braces, such as `worker-{001..400}`."""
     return error("IPC0109", at, problem, help=way_out or "write, for example, worker-{001..400}")
 
 
 def not_planned_names(at: At, of_one: Sequence[At]) -> Diagnostic:
-    """IPC0110: an entry with `names` is for planned nodes, and has no field of a single node."""
+    """IPC0110: an inventory entry with `names` has `planned: true` and no field of a single node."""
     if of_one:
         fields = listing(str(place.keys[-1]) for place in of_one if isinstance(place, Place))
         also = [Related(at, "names is here")]
@@ -241,7 +241,7 @@ def too_many_names(at: At, number: int, total: int, most: int) -> Diagnostic:
 
 
 def not_an_input(at: Place, name: str, what: str, better: str) -> Diagnostic:
-    """IPC0108: a file with objects that ipamc reads has the name of an input."""
+    """IPC0108: a file with objects for ipamc has a name that ipamc reads."""
     path = typed(at.path)
     problem = f"{shown(name)} {what}, but is ignored: inputs end in .yaml, .yml or .json"
     way_out = f"replace it by the unpacked file, named *.yaml or *.json; or remove it: rm {path}"
@@ -252,25 +252,27 @@ def not_an_input(at: Place, name: str, what: str, better: str) -> Diagnostic:
 
 def other_space(ask: Ask, space: str) -> Diagnostic:
     """IPC0708: all pools of a cluster request ranges from its own address space."""
-    message = f"a pool asks address space {shown(ask.space)}, and the cluster is of {shown(space)}"
-    return error("IPC0708", ask.at, message, help=f"write from: {space}; a cluster is of one address space")
+    message = f"the pool requests from {shown(ask.space)}, but the cluster belongs to {shown(space)}"
+    return error(
+        "IPC0708", ask.at, message, help=f"write from: {space}, or change addressSpace of the cluster"
+    )
 
 
 def index_unreadable(path: str, problem: str) -> Diagnostic:
-    """IPC0705: the index of an address space is as the tool writes it."""
+    """IPC0705: ipamc can read the index of an address space."""
     space = PurePath(path).parent.parent.name
     message = f"the index of address space {shown(space)} cannot be read: {problem}"
     return error("IPC0705", Span(path), message, help=f"write it again: ipamc compile {space}")
 
 
 def beside_space(at: At, space: str) -> Diagnostic:
-    """IPC0709: the folder of an address space has only its document and Tests."""
+    """IPC0709: the folder of an address space contains only its AddressSpace and Tests."""
     message = f"the folder of address space {space} has a pool, a node or a CIDR of a cluster"
     return error("IPC0709", at, message, help="move it into the folder of its cluster, beside this one")
 
 
 def level_outside(at: At, cidr: str, space: str) -> Diagnostic:
-    """IPC0706: a level lies in its address space."""
+    """IPC0706: the CIDRs of a level lie in its address space."""
     fix = f"write a part of the CIDRs of {space}, or add {cidr} to the space"
     return error("IPC0706", at, f"{cidr} is outside address space {space}", help=fix)
 
@@ -348,7 +350,7 @@ AGAIN = f"{DUMP} > dump.json"
 
 
 def unreadable_dump(at: Span, problem: str, way_out: str = f"write it again: {AGAIN}") -> Diagnostic:
-    """IPC0801: a dump is JSON or YAML as kubectl prints it, and whole."""
+    """IPC0801: a dump is complete JSON or YAML from kubectl."""
     return error("IPC0801", at, problem, help=way_out)
 
 
@@ -358,39 +360,39 @@ def too_many_objects(at: Span, most: int, what: str) -> Diagnostic:
 
 
 def continued(at: Span) -> Diagnostic:
-    """IPC0802: a dump has all objects of a list."""
+    """IPC0802: a dump contains all pages of a list."""
     problem = "the list is one page of several: metadata.continue is set"
     return error("IPC0802", at, problem, help=f"run {DUMP}, which reads all pages")
 
 
 def two_states(what: str, at: At, first: At) -> Diagnostic:
-    """IPC0803: no object is in a dump twice, in two states."""
+    """IPC0803: a dump does not contain an object twice with different contents."""
     problem, also = f"{what} is in the dump twice, with different contents", [Related(first, "first here")]
     return error("IPC0803", at, problem, also=also, help="dump all files at the same time")
 
 
 def wrong_object(at: Span, what: str, problem: str) -> Diagnostic:
-    """IPC0804: the objects of a dump have the fields of their kinds."""
+    """IPC0804: the fields of objects in a dump have the types of their kinds."""
     return error("IPC0804", at, f"{what}: {problem}", help=f"use the unchanged output of {DUMP}")
 
 
 def unreadable(
     at: At, what: str, odd: Sequence[object], way_out: str = "", *, make: Callable[..., Diagnostic] = warning
 ) -> Diagnostic:
-    """IPC0805: CIDRs, addresses and flags of objects can be read."""
+    """IPC0805: ipamc can read the CIDRs, addresses and flags in a dump."""
     more = f" and {len(odd) - 3} more" if len(odd) > 3 else ""
     return make("IPC0805", at, f"{what} has {', '.join(map(str, odd[:3]))}{more}", help=way_out)
 
 
 def no_nodes(at: Span, kinds: list[str]) -> Diagnostic:
-    """IPC0806: a dump has the Nodes of the cluster."""
+    """IPC0806: a dump contains the Nodes of the cluster."""
     found = f"only {', '.join(kinds)}" if kinds else "no objects"
     way_out = f"run {DUMP}, with a role that may list Nodes"
     return error("IPC0806", at, f"the dump has no Nodes: {found}", help=way_out)
 
 
 def other_value(at: At, config: At, key: str, given: str, runs: str | None) -> Diagnostic:
-    """IPC0838: values of Helm are those with which the cluster runs."""
+    """IPC0838: Helm values match the running cluster."""
     has = "does not set it" if runs is None else f"has {shown(runs)}"
     text = f"the values set {key} to {shown(given)}, but cilium-config {has}: cilium-config is used"
     way_out = "roll out the values and make the dump again; or correct the values"

@@ -353,7 +353,7 @@ def _odd_ask(part: Family4 | Family6, at: Place) -> Iterator[Diagnostic]:
         problem = "a pool cannot have both cidrs and from, which requests ranges from an address space"
         yield wrong_shape(at / "cidrs", problem, "write one of the two")
     if part.follows:
-        problem = "follows needs cidrs: the n-th node gets their n-th block"
+        problem = "follows needs cidrs: the n-th address of the network gets the n-th block of cidrs"
         yield wrong_shape(at / "follows", problem, "write cidrs instead of from")
     if given(part.prefix_length, 0) > part.block_size:
         problem = f"a range of /{part.prefix_length} has no block of /{part.block_size}"

@@ -20,6 +20,7 @@ VERSION = 1
 Find = Callable[[At], Span]  # maps a place in the input to its line
 
 _WIDTH = 13
+_SKIPPED = "skipped"
 
 
 def text(node: ExplainedNode, lock: str, find: Find) -> str:
@@ -39,7 +40,7 @@ def text(node: ExplainedNode, lock: str, find: Find) -> str:
         rows += _pool(pool, words.selector, find) if shown else ()
     if len(passed_over) > len(first):
         more = count(len(passed_over) - len(first), "more pool")
-        rows.append(_row("passed over", f"{more}, all in --output json"))
+        rows.append(_row(_SKIPPED, f"{more}, all in --output json"))
     for block in node.blocks:
         rows += _block(block, lock, find)
     return "\n".join(rows) + "\n"
@@ -47,7 +48,8 @@ def text(node: ExplainedNode, lock: str, find: Find) -> str:
 
 def _pool(explained: ExplainedPool, field: str, find: Find) -> Iterator[str]:
     pool, size = explained.pool, explained.size
-    yield _row(explained.verdict, f"{pool.name}: {explained.why}")
+    label = _SKIPPED if explained.verdict is PoolRole.PASSED_OVER else explained.verdict
+    yield _row(label, f"{pool.name}: {explained.why}")
     yield _row("", f"{_line(find(pool.selector_at))}: {field} {pool.selector.canonical}")
     if size:
         sizes = ", ".join(f"IPv{family} /{prefix}" for family, prefix in sorted(size.sizes.items()))

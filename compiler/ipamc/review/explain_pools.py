@@ -81,7 +81,7 @@ class _Pools:
             if other.pool.name in left:
                 left.discard(other.pool.name)
                 done.add(other.pool.name)
-                why = f"{' and '.join(self.stand_ins[other.pool.name])} names it in overflow"
+                why = f"in overflow of {' and '.join(self.stand_ins[other.pool.name])}"
                 yield self._explained(other, PoolRole.STANDS_IN, why)
         for pool in sorted(self.cluster.pools, key=rank):
             if pool.name not in done:
@@ -102,10 +102,12 @@ class _Pools:
         offer, first = offers[index], offers[0]
         if not index and offer.pinned:
             only_pins = (
-                f"; it {why_only_pins(offer.pool)}, and gives only pins" if why_only_pins(offer.pool) else ""
+                f"; the pool {why_only_pins(offer.pool)}, so it gives only pins"
+                if why_only_pins(offer.pool)
+                else ""
             )
             if offer.pool.follows:
-                return PoolRole.FIRST, f"{why_only_pins(offer.pool)}, where the node has its address"
+                return PoolRole.FIRST, f"{why_only_pins(offer.pool)}, which contains the node's address"
             unit = terms(self.cluster).unit
             return PoolRole.FIRST, f"pins the {unit}, and pins come before selectors{only_pins}"
         if not index:
@@ -116,7 +118,7 @@ class _Pools:
             pins = "has the block of its address" if first.pool.follows else "pins the node"
             order = f"{first.pool.name} {pins}"
         if not self.cluster.mode.one_block:
-            return PoolRole.SERVES, f"as every candidate does; {order}"
+            return PoolRole.SERVES, f"every candidate serves the node; {order}"
         own = [each for each in self.cluster.families if each in offer.sizes and each not in self.given]
         if own:
             return PoolRole.SERVES, f"gives {ip(own)}, which earlier candidates lack; {order}"

@@ -112,7 +112,7 @@ def prefixes_of(cluster: Scheme, lock: Lock) -> tuple[ExportedPrefix, ...]:
 
 
 def same_in_several(clusters: Sequence[tuple[str, Sequence[ExportedPrefix]]]) -> Iterator[Diagnostic]:
-    """IPC0879: clusters whose prefixes are exported together share no address."""
+    """IPC0879: clusters that are exported together share no address."""
     # Clusters are (folder, prefixes). A finding names the first address that a cluster shares with another
     # before it. O(n log n).
     before: list[tuple[str, Sequence[ExportedPrefix], list[Block]]] = []
@@ -122,7 +122,7 @@ def same_in_several(clusters: Sequence[tuple[str, Sequence[ExportedPrefix]]]) ->
             met = next((block for block in mine if blocks_over(blocks, block)), None)
             if met is not None:
                 name, other = prefixes[0].cluster, theirs[0].cluster
-                text = f"{met} of cluster {name} is also of cluster {other}"
+                text = f"{met} belongs to cluster {name} and to cluster {other}"
                 also = [Related(Span(there), f"{other} has the same addresses")]
                 command = f"ipamc export netbox {name} --set vrf=NAME"
                 way_out = f"export the clusters separately, each with its VRF: {command}"

@@ -9,6 +9,7 @@ from ipamc.law.change import ROWS, UNLAWFUL
 from tools.website.reference.markdown import table
 
 PAGE = Path(__file__).parents[3] / "docs" / "concepts" / "verify.md"
+_BEFORE = {"held": "held by n", "quarantined": "in quarantine for n", "pending": "pending for n"}
 _PART = re.compile(r"(?s)(?<=<!-- the law -->\n).*(?=<!-- the end of the law -->)")
 
 
@@ -16,7 +17,7 @@ def with_table(text: str) -> str:
     """Return the page with the table of today's rows."""
     rows = [
         (
-            f"{row.was}, n" if row.was != "free" else "free",
+            _BEFORE.get(row.was, row.was),
             row.when,
             row.verdict,
             _asked(row.gate, refused=row.verdict in UNLAWFUL),

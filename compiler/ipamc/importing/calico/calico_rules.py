@@ -55,11 +55,6 @@ BLOCKS = (
     "ipamconfigs.crd.projectcalico.org -o json"
 )
 """The command that prints Calico's blocks, with the datastore of Kubernetes."""
-EXPORT = (
-    "calicoctl datastore migrate lock; calicoctl datastore migrate export > calico.yaml; "
-    "calicoctl datastore migrate unlock"
-)
-"""The same with etcd."""
 _UNKNOWN = "an unknown user"
 _BUSY = (
     "block of missing nodes has addresses in use and stays",
@@ -77,20 +72,20 @@ def too_many_pools(at: At, number: int, limit: int) -> Diagnostic:
 
 
 def unreadable(at: At, what: str, problem: str) -> Diagnostic:
-    """IPC0840: Calico's pools and reservations can be read."""
+    """IPC0840: ipamc can read Calico's pools and reservations."""
     way_out = "correct it in the cluster, and make the dump again"
     return error("IPC0840", at, f"{what}: {cut(problem)}", help=way_out)
 
 
 def namespace_selector(at: At, pool: str, selector: str) -> Diagnostic:
-    """IPC0843: a Calico pool serves the pods of all namespaces of a node."""
+    """IPC0843: a Calico pool serves pods of all namespaces."""
     text = f"pool {pool} has namespaceSelector {shown(selector)}, so ipamc writes it as disabled"
     way_out = "annotate the namespaces with ipam.cilium.io/ip-pool"
     return warning("IPC0843", at, text, help=f"{way_out}, or let their pods use the pools of their nodes")
 
 
 def pools_overlap(loser: CalicoPool, winner: CalicoPool) -> Diagnostic:
-    """IPC0844: no two pools share an address."""
+    """IPC0844: no two Calico pools share an address."""
     which = f"{winner.block} of pool {winner.name}"
     text = f"{loser.block} of pool {loser.name} overlaps {which}, which keeps the shared addresses"
     way_out = "check both pools in ippools.yaml before you merge the first compile"
@@ -98,7 +93,7 @@ def pools_overlap(loser: CalicoPool, winner: CalicoPool) -> Diagnostic:
 
 
 def not_for_pods(at: At, pool: str, block: Block) -> Diagnostic:
-    """IPC0845: ranges of load balancers and tunnels are not for pods."""
+    """IPC0845: Calico pools for load balancers and tunnels serve no pods."""
     return note("IPC0845", at, f"pool {pool} is not for pods; excludedCIDRs gets {block}")
 
 
@@ -161,23 +156,20 @@ def too_small(at: At, pool: str, size: int, pieces: Sequence[Block]) -> Diagnost
 
 
 def label_of_calico(at: At, key: str, nodes: Sequence[str]) -> Diagnostic:
-    """IPC0859: pools select nodes by labels of Nodes."""
+    """IPC0859: Calico pools select nodes by labels of the Kubernetes Node."""
     text = f"pools select nodes by {key}, a label that only Calico knows: {names(nodes)}"
     way_out = f"for each node: kubectl label node {nodes[0]} {key}=VALUE; then make the dump again"
     return warning("IPC0859", at, text, help=way_out)
 
 
 def no_blocks(at: At, claims: int) -> Diagnostic:
-    """IPC0842: a dump of a cluster with Calico has its IPAMBlocks."""
+    """IPC0842: a dump of a cluster with Calico contains IPAMBlocks."""
     if claims:
         has = f"the dump has {count(claims, 'BlockAffinity', 'BlockAffinities')} and no IPAMBlock"
         text = f"{has}, so the users of addresses are unknown"
         return warning("IPC0842", at, text, help=f"to see borrowed addresses: {BLOCKS}")
     has = "the dump has Calico IPPools, but neither IPAMBlocks nor BlockAffinities"
-    host_local = "if pods have addresses from podCIDRs (host-local), leave IPPools out of the dump"
-    way_out = f"{BLOCKS}; if Calico keeps its data in etcd: {EXPORT}; {host_local}"
-    way_out += " and add --mode kubernetes"
-    return error("IPC0842", at, f"{has}, so no node would keep its blocks", help=way_out)
+    return error("IPC0842", at, f"{has}, so no node would keep its blocks", help=f"run {BLOCKS}")
 
 
 def _further(claims: Iterable[Claim]) -> list[Related]:
@@ -285,7 +277,7 @@ def borrowed(node: str, uses: Sequence[Borrowed]) -> Diagnostic:
 
 
 def tunnel_addresses(block: SeenBlock, number: int, kinds: Collection[str]) -> Diagnostic:
-    """IPC0857: addresses of a block belong to pods."""
+    """IPC0857: all addresses in use in a block belong to pods."""
     are = count(number, "address belongs to a host tunnel", "addresses belong to host tunnels")
     return note("IPC0857", block.at, f"{are}, not to pods: {', '.join(sorted(kinds))}")
 
@@ -327,8 +319,8 @@ def not_frozen(dump: Dump, config: Mapping[str, Any]) -> Iterator[Diagnostic]:
     resource = "ipamconfigs.crd.projectcalico.org" if crd else "ipamconfigurations.projectcalico.org"
     text = "Calico can still create blocks and borrow addresses, so this dump will go out of date"
     patch = f"""{resource} default --type=merge -p '{{"spec":{{"autoAllocateBlocks":false}}}}'"""
-    freeze = f"calicoctl ipam configure --strictaffinity=true, and kubectl patch {patch}"
-    way_out = f"before the first node moves: {freeze}; then make a new dump and import it"
+    freeze = f"calicoctl ipam configure --strictaffinity=true; kubectl patch {patch}"
+    way_out = f"{freeze}; then make a new dump and import it"
     yield warning("IPC0862", dump.at, text, help=way_out)
 
 
@@ -355,5 +347,5 @@ def overlay(pools: Sequence[CalicoPool]) -> Diagnostic:
 
 
 def not_distinct(at: At, problem: str, way_out: str) -> Diagnostic:
-    """IPC0866: a distinct range does not overlap the ranges of Calico, which serves the cluster."""
+    """IPC0866: the `--distinct` range does not overlap Calico's ranges."""
     return error("IPC0866", at, problem, help=way_out)

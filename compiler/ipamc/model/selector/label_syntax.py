@@ -17,8 +17,8 @@ is_label_value = re.compile(rf"(?:{_SHORT_NAME})?").fullmatch
 _is_subdomain = re.compile(_SUBDOMAIN).fullmatch
 _integer = re.compile(r"([+-]?)0*(\d{1,19})", re.ASCII).fullmatch
 
-_CHARACTERS = "letters, digits, -, _ and . with a letter or digit at both ends"
-_DNS = "lower-case letters, digits, - and . with a letter or digit at both ends of each part"
+_CHARACTERS = "only letters, digits, -, _ and ., with a letter or digit at both ends"
+_DNS = "only lower-case letters, digits, - and ., with a letter or digit at both ends of each part"
 
 _INT64 = 1 << 63
 
@@ -35,7 +35,7 @@ def label_value_problem(value: str) -> str:
     """Return what is wrong with a label value as a predicate, or "" if it is empty or a valid name."""
     if len(value) > LONGEST_LABEL_VALUE:
         return f"is longer than {LONGEST_LABEL_VALUE} characters"
-    return "" if is_label_value(value) else f"is not made of {_CHARACTERS}"
+    return "" if is_label_value(value) else f"must contain {_CHARACTERS}"
 
 
 def subdomain_problem(name: str) -> str:
@@ -47,7 +47,7 @@ def subdomain_problem(name: str) -> str:
         return "is empty"
     if len(name) > LONGEST_SUBDOMAIN:
         return "is longer than 253 characters"
-    return "" if _is_subdomain(name) else f"is not made of {_DNS}"
+    return "" if _is_subdomain(name) else f"must contain {_DNS}"
 
 
 def as_subdomain(name: str) -> str:
@@ -89,4 +89,4 @@ def _key_problem(key: str) -> str:
         return "has no name after the slash"
     if len(name) > 63:
         return "has a name of more than 63 characters"
-    return f"has a name that is not made of {_CHARACTERS}"
+    return f"needs a name of {_CHARACTERS}"

@@ -285,7 +285,7 @@ def _pins_of(node: str, offer: Offer) -> dict[Block, Range]:
 
 
 def pin_conflicts(cluster: Scheme, lock: Lock, conflicts: Sequence[PinConflict]) -> Iterator[Diagnostic]:
-    """IPC0306: a pinned block is free for its node, or was released."""
+    """IPC0306: a pinned block is free, or its node holds it."""
     places: Mapping[str, At] = {node.name: node.at for node in cluster.nodes} if conflicts else {}
     for conflict in conflicts:
         by = conflict.by

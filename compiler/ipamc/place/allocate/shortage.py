@@ -100,14 +100,14 @@ def no_room_for_maximum(
     for shortage, nodes, pool in _full_pools(cluster, shorts, after, before):
         first = min(nodes, key=lambda node: order[node.name])
         lack = f"pool {shortage.pool} has no room for {count(len(nodes), 'node')} that maximum allows"
-        message = f"{first.name} is the first node without a block: {lack}; {pool.words(shortage)}"
+        message = f"{lack} (first {first.name}); {pool.words(shortage)}"
         also = [Related(pool.at, f"pool {shortage.pool} is full then")]
         fix = f"{pool.ways_out}; or lower maximum"
         yield warning("IPC0315", first.at / "maximum", message, also=also, help=fix)
 
 
 def no_family(cluster: Scheme, unserved: Iterable[Unserved]) -> Iterator[Diagnostic]:
-    """IPC0307: every family of the cluster is in a pool that serves the node."""
+    """IPC0307: candidate pools give each node every IP family of the cluster."""
     groups = _by_value(((found.families, found.passed), found.node) for found in unserved)
     for (families, passed), nodes in sorted(groups.items(), key=lambda item: item[0]):
         nodes.sort(key=lambda node: node.name)
@@ -222,7 +222,7 @@ def _full_pool(
         cluster.mode.one_block and not isinstance(cluster, AddressSpace) and pool.dialect is Dialect.NATIVE
     )
     if may_overflow and len(cluster.pools) > 1:
-        ways.append("add a pool with room to its overflow")
+        ways.append("add a pool with room to overflow")
     first = pool.families[full[0][0]]
     at = first.ranges[0].at if first.ranges else first.at
     ways_out = "; or ".join(filter(None, (*ways, release)))
@@ -331,6 +331,6 @@ def smaller_blocks(
 
 def words(pool: Pool, family: int, found: Smaller) -> str:
     """Return the advice that newcomers could get smaller blocks."""
-    size = f"{block_size(pool, family, found.prefix)}, {1 << (BITS[family] - found.prefix)} addresses"
+    size = f"{1 << (BITS[family] - found.prefix)} addresses"
     room = f"{found.room:,} free, {found.wanted:,} needed"
-    return f"use smaller blocks for new nodes of pool {pool.name} ({size}): {room}"
+    return f"set {block_size(pool, family, found.prefix)} for new nodes ({size}; {room})"

@@ -46,8 +46,8 @@ def renumber(node: NodeState, want: Want, context: Context) -> NodeState:
         elif offer is None and pool in context.operator_pools:
             # The operator gave it because a pod named the pool, and it goes with that pod.
             if not any(scope.node for scope in scopes):
-                why = f"pool {pool} does not serve the node, and the block leaves with the pods that use it"
-                shows = f"refresh the inventory once CiliumNode {node.name} no longer shows it"
+                why = f"pool {pool} does not serve the node; delete the pods that use it"
+                shows = f"refresh once CiliumNode {node.name} no longer shows it"
                 found.append(
                     nowhere_to_go(context.lock, lines[0], why, f"delete these pods, and {shows}; or ")
                 )
@@ -82,7 +82,7 @@ def complete_placed(
 
 
 def torn_apart(node: NodeState, context: Context) -> Iterator[Diagnostic]:
-    """IPC0433: a pending line is in the same pool as the line that it replaces."""
+    """IPC0433: a pending block belongs to the pool of the block that it replaces."""
     held = {context.key(line) for line in node.held}
     for line in node.pending:
         if context.key(line) not in held:
@@ -112,7 +112,7 @@ def no_pending_line(lock: Lock, nodes: Sequence[NodeState], consent: Consent) ->
 
 
 def no_held_line(lock: Lock, nodes: Iterable[NodeState], consent: Consent) -> Iterator[Diagnostic]:
-    """IPC0427: `--renumber` names a node, a CIDR or a pool (`pool/NAME`) of which nodes hold blocks."""
+    """IPC0427: `--renumber` names a node, a CIDR or a pool (`pool/NAME`) with held blocks."""
     held = [line for node in nodes for line in node.held] if consent.renumber else []
     known = [line for line in lock.lines if line.in_use] if consent.renumber else []
     pools = names(f"pool/{line.pool}" for line in known if line.pool) or "pool/NAME"
@@ -134,10 +134,10 @@ def pinned_already(lock: Lock, want: Want, line: Line) -> Diagnostic:
 
 
 def nowhere_to_go(lock: Lock, line: Line, why: str, before: str = "") -> Diagnostic:
-    """IPC0432: a block can be renumbered only where the node can have another."""
+    """IPC0432: a node that is renumbered can get another block."""
     message = f"{line.block} of {line.node} cannot move to another block: {why}"
     command = f"ipamc lock {lock.cluster}"
-    leave = f"drain {line.node}, take it out of the inventory, and run {command}"
+    leave = f"drain {line.node}, remove it from the inventory, and run {command}"
     fix = f"{before}{leave}; then: {command} --release {line.block}"
     return error("IPC0432", line_at(lock, line), message, help=fix)
 
@@ -169,6 +169,6 @@ def grow(node: NodeState, want: Want, context: Context) -> NodeState:
 
 
 def lock_changed(context: Context) -> Diagnostic:
-    """IPC0617: the lock does not change between the decision of a resize and the write."""
+    """IPC0617: the lock does not change while `ipamc resize` runs."""
     message = "the lock changed during the resize"
     return error("IPC0617", Span(context.lock.path), message, help="run ipamc resize again")

@@ -51,7 +51,7 @@ def no_use(dump: Dump) -> Iterator[Diagnostic]:
 
 
 def of_another_cluster(plan: Plan, dump: Dump) -> Iterator[Diagnostic]:
-    """IPC0611: a dump is of the cluster whose blocks are resized."""
+    """IPC0611: `ipamc resize` reads a dump of the same cluster."""
     held = [node for node in plan.cluster.nodes if node.name in plan.held]
     listed = dump.nodes_by_name.keys() | dump.cilium_nodes_by_name.keys()
     there = [node for node in held if node.name in listed]
@@ -109,7 +109,7 @@ def _shown(plan: Plan, dump: Dump, seen: CiliumNode) -> Iterator[Block]:
 
 
 def stuck(plan: Plan, rows: Iterable[Sized]) -> Iterator[Diagnostic]:
-    """IPC0614: a node that uses most of its blocks can have more."""
+    """IPC0614: a node that uses most of its addresses can get more blocks."""
     groups: dict[tuple[str, int, str], list[Sized]] = defaultdict(list)
     for row in rows:
         if row.verdict is Verdict.STUCK:

@@ -31,7 +31,7 @@ def refused(context: Context, changed: str, applied_at: str) -> list[Diagnostic]
 
 
 def other_cluster(context: Context) -> Iterator[Diagnostic]:
-    """IPC0901: the dump is of the cluster that it is compared with."""
+    """IPC0901: the dump belongs to the audited cluster."""
     if not context.dump.is_of_another(context.cluster):
         return
     listed = [node for node in context.cluster.nodes if not node.planned]
@@ -48,7 +48,7 @@ def other_cluster(context: Context) -> Iterator[Diagnostic]:
 
 
 def older_dump(context: Context, changed: str, applied_at: str) -> Iterator[Diagnostic]:
-    """IPC0902: the dump is newer than the last applied commit, and than the lock."""
+    """IPC0902: the dump is newer than the last applied commit and the lock."""
     newest, at, path = context.dump.newest, context.dump.at, context.lock.path
     since = applied_at or changed
     if context.applied and _is_before(newest, since):

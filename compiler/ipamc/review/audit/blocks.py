@@ -76,7 +76,7 @@ def adopt(context: Context, node: str) -> str:
 
 
 def block_of_another(context: Context, suppressed: Suppressed) -> Iterator[Result]:
-    """IPC0911: no node has a block that the lock has for another node."""
+    """IPC0911: no node has a block that the lock holds for another node."""
     pairs = [
         (shown, line)
         for node, blocks in context.shown.items()
@@ -104,7 +104,7 @@ def block_of_another(context: Context, suppressed: Suppressed) -> Iterator[Resul
 
 
 def other_blocks(context: Context, suppressed: Suppressed) -> Iterator[Result]:
-    """IPC0912: a node has the blocks that the lock has for it, even if nothing is rendered for it."""
+    """IPC0912: a node has the blocks that the lock holds for it, even without rendered objects."""
     by_severity: dict[Make, list[str]] = {error: [], warning: [], note: []}
     for node, blocks in context.shown.items():
         rendered = context.object_of(node) in context.git.objects

@@ -29,7 +29,7 @@ def _others(context: Context, over: Iterable[Block] = ()) -> list[ClusterPrefixe
 
 
 def other_identity(context: Context, _: Suppressed) -> Iterator[Result]:
-    """IPC0936: a cluster has its ClusterMesh id and name of git, and no other member has them."""
+    """IPC0936: a cluster has the ClusterMesh id and name in git, and no other member has the same."""
     config, cluster, others = context.config or {}, context.cluster, _others(context)
     # The defaults stand for a cluster of no mesh (pkg/clustermesh/types/option.go of Cilium 1.20).
     alone = config.get("cluster-id", "").strip() in {"", "0"}

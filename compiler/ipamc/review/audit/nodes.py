@@ -52,7 +52,7 @@ def ghost_nodes(context: Context, _: Suppressed) -> Iterator[Result]:
 
 
 def created_again(context: Context, suppressed: Suppressed) -> Iterator[Result]:
-    """IPC0921: a node has its uid in the inventory."""
+    """IPC0921: the uid of a node matches the inventory."""
     pairs = [(node, context.dump.nodes_by_name.get(node.name)) for node in context.cluster.nodes if node.uid]
     again = [
         (node, there)
@@ -91,7 +91,7 @@ def _families(context: Context, node: str) -> set[int]:
 
 
 def waiting(context: Context, suppressed: Suppressed) -> Iterator[Result]:
-    """IPC0922: every node with an agent has a block of each family."""
+    """IPC0922: every node with a Cilium agent has a block of each IP family."""
     lacks = {
         node.name: families
         for node in context.dump.nodes
@@ -152,7 +152,7 @@ def _missing(context: Context, name: str) -> list[int]:
 
 
 def left_but_runs(context: Context, suppressed: Suppressed) -> Iterator[Result]:
-    """IPC0923: a node whose block is in quarantine does not use it."""
+    """IPC0923: no node uses a block that is in quarantine."""
     users: dict[str, Line] = {}
     for node in context.dump.nodes:
         known = node.name in context.inventory or suppressed.explains("IPC0923", f"{NODE} {node.name}")
@@ -164,7 +164,7 @@ def left_but_runs(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         name, line = nodes[0], users[nodes[0]]
         since = f" since {line.since}" if line.since else ""
         blocks = cidr_texts(context.blocks_of(name))
-        text = f"node {name} still uses {blocks}, which is in quarantine{since}{and_others(nodes)}"
+        text = f"node {name} still uses {blocks}, in quarantine{since}{and_others(nodes)}"
         rows = [(node, line_at(context.lock, users[node])) for node in nodes[:MOST_PLACES]]
         also = [Related(row, f"{node} left the inventory here") for node, row in rows]
         way_out = f"to keep it, add it to the inventory again: {context.refresh}"
@@ -212,7 +212,7 @@ def gone(context: Context, _: Suppressed) -> Iterator[Result]:
     lost = [node for node in listed if node.name not in context.dump.nodes_by_name]
     if lost:
         routed = [node.name for node in lost if node.name in context.dump.cilium_nodes_by_name]
-        more = f"; still routed by a CiliumNode: {names(routed)}" if routed else ""
+        more = f"; other nodes still route to {names(routed)}" if routed else ""
         which = several([node.name for node in lost], "node", "in the inventory, but not in the dump")
         also = [context.related(name, f"CiliumNode {name} still exists") for name in routed[:MOST_PLACES]]
         also += context.line_of(lost[0].name)
@@ -232,7 +232,7 @@ def without_node(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     ]
     if left:
         which = [f"{seen.name} ({cidr_texts(context.blocks_of(seen.name)) or 'no block'})" for seen in left]
-        text = several(which, "CiliumNode", "without a Node, still routed")
+        text = several(which, "CiliumNode", "without a Node, to which other nodes still route")
         lines = context.written(line for seen in left[:MOST_PLACES] for line in context.lines(seen.name)[:1])
         rows = [(line, f"the lock has {line.block} for {line.node} ({line.state})") for line in lines]
         also = [Related(line_at(context.lock, line), row) for line, row in rows]

@@ -43,7 +43,7 @@ _EMPTY = re.compile(r'from pool "([^"]*)": pool empty|pool empty').search
 
 
 def flags_differ(context: Context, _: Suppressed) -> Iterator[Result]:
-    """IPC0930: cilium-config and the operator's arguments match what is rendered."""
+    """IPC0930: cilium-config and the operator's arguments match the rendered files."""
     git = context.git.flags
     if context.knows_blocks:
         given = [shown.block for blocks in context.shown.values() for shown in blocks]
@@ -69,7 +69,7 @@ def _rendered(context: Context) -> Related:
 
 
 def other_keys(context: Context, _: Suppressed) -> Iterator[Result]:
-    """IPC0933: the other keys of cilium-config that ipamc renders have the rendered values."""
+    """IPC0933: the other rendered keys of cilium-config have the rendered values."""
     live, assumed = context.config, context.git.flags
     if live is None:
         return
@@ -146,7 +146,7 @@ def older_cilium(context: Context, _: Suppressed) -> Iterator[Result]:
     if older:
         first, version = min(older, key=lambda entry: (entry[1], entry[0].name))
         noun, older_than = "pod" if isinstance(first, SeenPod) else "workload", version_text(compiled_for)
-        which = several([each.name for each, _ in older], noun, f"with a Cilium older than {older_than}")
+        which = several([each.name for each, _ in older], noun, f"with Cilium older than {older_than}")
         text = f"{which} ({version_text(version)})"
         also = [Related(context.cluster.field("spec", "cilium", "version"), "compiled for this version")]
         way_out = f'write version: "{version_text(version)}" until all are upgraded, then compile'

@@ -140,9 +140,9 @@ class _Tables:
         own = [line for line in self.context.lines(shown.node) if line.block.overlaps(shown.block)]
         for line in (*lines, *own):
             if line.state is State.QUARANTINED:
-                return f"it is in quarantine since {line.since} (node {line.node})"
+                return f"it has been in quarantine since {line.since} (node {line.node})"
             if line.state is State.PENDING:
-                return f"it is kept for node {line.node}"
+                return f"it is pending for node {line.node}"
         pool = self.context.ownership.ranges.pool_of(shown.block)
         reserved = any(cidr.block.overlaps(shown.block) for cidr in pool.reserved) if pool else False
         return "it is reserved" if reserved else "no node holds it"
@@ -275,7 +275,7 @@ def still_announced(tables: _Tables, suppressed: Suppressed) -> Iterator[Result]
 
 
 def aggregate_absent(tables: _Tables) -> Iterator[Result]:
-    """IPC0956: routers have blocks of every aggregate of a pool."""
+    """IPC0956: routers have routes to blocks in every aggregate of a pool."""
     context = tables.context
     for table in tables.tables:
         if absent := tables.absent(table):
@@ -327,7 +327,7 @@ def held_missing(tables: _Tables) -> Iterator[Result]:
 
 
 def outside_of_pools(tables: _Tables, suppressed: Suppressed) -> Iterator[Result]:
-    """IPC0958: routes to nodes have prefixes inside pools."""
+    """IPC0958: routes that lead to nodes have prefixes inside pools."""
     # In multi-pool mode agents make a route to a range of their own (cilium/cilium#28632, #32423).
     context, nodes = tables.context, {**tables.context.dump.node_by_ip, **tables.router_ips}
     pools = chain(*(cidrs for pool in context.dump.pools for cidrs in pool.cidrs.values()))
@@ -353,7 +353,7 @@ def outside_of_pools(tables: _Tables, suppressed: Suppressed) -> Iterator[Result
 
 
 def not_attributed(tables: _Tables) -> Iterator[Result]:
-    """IPC0957: routes of pools lead to nodes in the dump."""
+    """IPC0957: routes to addresses of pools lead to nodes in the dump."""
     context = tables.context
     for table in tables.tables:
         unknown = [each.route for each in tables.announced[table.name] if not (each.node or each.nobody)]

@@ -137,7 +137,7 @@ def _differing(document: Object, there: RenderedValue) -> list[str]:
 
 
 def pending(context: Context, objects: Fields, _: Suppressed) -> Iterator[Result]:
-    """IPC0940: what git has is applied."""
+    """IPC0940: every change in git is applied."""
     if objects:
         text = f"pending: {several(objects, _kind_of(objects), 'not applied yet')}"
         also, at = _git_places(context, list(objects)), _first_place(context, objects)
@@ -166,7 +166,7 @@ def _severity(context: Context, name: str, paths: Sequence[str]) -> Make:
 
 
 def not_as_in_git(context: Context, objects: Fields, suppressed: Suppressed) -> Iterator[Result]:
-    """IPC0942: the cluster matches git, if the last apply is not known."""
+    """IPC0942: the cluster matches git if the last apply is unknown."""
     for kind, some in _by_kind(_unexplained("IPC0942", suppressed, objects, context)):
         text = _values(context, some, objects, "different from git")
         also, way_out = _git_places(context, some), _repair(context, kind, some[0])

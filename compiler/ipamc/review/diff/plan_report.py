@@ -96,7 +96,7 @@ class PlanReport(Struct, frozen=True, kw_only=True):
 def line_changed(
     base: Lock, plan: Plan, changes: Iterable[LineChange], today: str, revision: str, restore: str
 ) -> Iterator[Diagnostic]:
-    """IPC0441: a line of the lock changes only as a verb changes it."""
+    """IPC0441: only commands of ipamc change lines of the lock."""
     for each in changes:
         was, now, name = each.before or each.line, each.now, plan.scheme.name
         text = _what_changed(each, was, now, today)
@@ -114,13 +114,13 @@ def line_changed(
 
 
 def shards_grown(base: Lock, plan: Plan, restore: str) -> Iterator[Diagnostic]:
-    """IPC0442: the shard count of the lock grows at most to twice what the nodes need."""
+    """IPC0442: the lock gets at most twice as many shards as the nodes need."""
     cluster, shards = plan.scheme, plan.lock.shards
     needs = first_shards(len(cluster.nodes), cluster.shard_size)
     if shards > max(base.shards, 2 * needs):
         of = f"the base has {base.shards:,}" if base.shards else "the base has no shards"
         nodes = count(len(cluster.nodes), terms(cluster).unit)
-        need = f"{nodes} of shardSize {cluster.shard_size:,} need {needs:,}"
+        need = f"{nodes} need {needs:,} (shardSize {cluster.shard_size:,})"
         at = row_at(plan.lock.path, 1, plan.lock.text.partition(b"\n")[0], shards)
         message = f"{shards:,} shards, but {need}; {of}"
         yield error("IPC0442", at, message, help=restore or f'write "shards":{needs} in the first line')
@@ -129,12 +129,12 @@ def shards_grown(base: Lock, plan: Plan, restore: str) -> Iterator[Diagnostic]:
 def fewer_addresses(
     base: Lock, plan: Plan, changes: Iterable[LineChange], restore: str
 ) -> Iterator[Diagnostic]:
-    """IPC0443: a block that a node keeps has no fewer single addresses than in the base."""
+    """IPC0443: a node that keeps a block keeps all its single addresses in it."""
     for each in changes:
         was, now = each.before, each.after
         if was and now and (now.addresses or inf) < (was.addresses or inf):
-            old = f"{was.addresses:,}" if was.addresses else "all"
-            message = f"{now.block} of {now.node} has {now.addresses:,} addresses, but had {old}"
+            old = f"{was.addresses:,}" if was.addresses else "all of them"
+            message = f"{now.block} of {now.node} has {now.addresses:,} addresses, but {old} in the base"
             also = [Related(line_at(base, was), "the base has more")]
             whole = f"to return a whole block: ipamc resize {plan.scheme.name} dump.json"
             fix = f"{whole}; {restore}"
@@ -163,7 +163,7 @@ def _what_changed(each: LineChange, was: Line, now: Line | None, today: str) -> 
         return f"{stated(now)}, {'too long ago for a block that is held in the base' if held else why}"
     if now.state is State.PENDING and now.node == was.node and not was.since:
         return "it was held, but is now pending"
-    return f"{now.node} has {now.block} {stated(now)}, but no line records a consent"
+    return f"{now.node} now has {now.block} ({stated(now)}), but no line records a consent"
 
 
 def stated(line: Line) -> str:
