@@ -64,7 +64,7 @@ def test_a_label_changed_and_mended(mode: str) -> None:
     assert "pool rack-b no longer selects 1 node: a-1 (10.2.0.64/28)" in step.text
     refused = play.compile(renumber=("10.2.0.64/28",))
     assert (
-        "drain a-1, take it out of the inventory, and run ipamc lock fleet; then: ipamc lock fleet --release 10.2.0.64/28"
+        "drain a-1, remove it from the inventory, and run ipamc lock fleet; then: ipamc lock fleet --release 10.2.0.64/28"
         in refused.text
     )
     play.nodes.pop(0)

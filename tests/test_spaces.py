@@ -169,7 +169,10 @@ def test_another_name_keeps_the_range_by_consent(
         edit(tmp_path, f"{folder}/ipam.lock", '"cluster":"b"', f'"cluster":"{folder}"')
     code, said = run("compile", "--jobs", "1")
     assert (code, said.count("error[IPC0710]")) == (1, 1)
-    assert f"{new} requests a new range, but 10.0.64.0/25 of node n1 and 1 more lie in 10.0.64.0/20" in said
+    assert (
+        f"{new} requests a new range, but 10.0.64.0/25 of node n1 and 1 more block lie in 10.0.64.0/20"
+        in said
+    )
     rename = ["lock", "fabric", "--rename", f"b/pods={new}"]
     assert f"ipamc {' '.join(rename)}" in said
     assert run(*rename)[0] == 0
@@ -469,7 +472,7 @@ def test_why_tells_which_level_gave_a_range(run: Run, tmp_path: Path) -> None:
         "               clusters/d/c.yaml:13\n"
         "  first        eu: the only candidate\n"
         '               clusters/fabric/space.yaml:6: clusterSelector region == "eu"\n'
-        "  passed over  fabric: comes later by requirements: 0, but eu has 1\n"
+        "  skipped      fabric: comes later by requirements: 0, but eu has 1\n"
         "               clusters/fabric/space.yaml:5: clusterSelector all()\n"
         "  block        10.8.0.0/19 of eu, held; a pool keeps the range it has\n"
         "               clusters/fabric/ipam.lock:4\n"

@@ -75,7 +75,7 @@ FAULTS: dict[str, tuple[list[dumps.Object], list[str]]] = {
     ),
     "services over the nodes": (
         [*fleet("10.244.0.0/24", ip="10.96.0"), SERVICES],
-        ["error IPC0915 node n1 (10.96.0.1) is inside the network of services (10.96.0.0/16)"],
+        ["error IPC0915 the network of services (10.96.0.0/16) contains node n1 (10.96.0.1)"],
     ),
     "a node in a block of pods": (
         fleet("10.244.0.0/24", "10.244.1.0/24", ip="10.244.1"),

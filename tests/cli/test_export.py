@@ -239,7 +239,7 @@ def test_clusters_that_share_addresses_are_not_exported_together(capsys: pytest.
     write("red")
     out, err = export(capsys, code=1)
     assert out == ""
-    assert "error[IPC0879]: 10.0.0.0/24 of cluster red is also of cluster blue" in err
+    assert "error[IPC0879]: 10.0.0.0/24 belongs to cluster red and to cluster blue" in err
     assert "ipamc export netbox red --set vrf=NAME" in err
 
 

@@ -134,4 +134,4 @@ def test_what_else_reads_pools(home: Home) -> None:
     assert "1. 172.30.1.0/24" in said
     assert "172.30.0.0/24" not in said
     said = home.run("why", "auto-2")
-    assert "follows 172.30.0.0/24, where the node has its address" in said
+    assert "follows 172.30.0.0/24, which contains the node's address" in said

@@ -101,7 +101,7 @@ def test_a_new_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     assert Path("clusters/lab/ippools.yaml").read_text() == POOLS
     assert "ipFamilies: [IPv4, IPv6]" in Path("clusters/lab/cluster.yaml").read_text()
     assert said.startswith(
-        "note[IPC0880]: left out: 2 rows outside planned ranges, without a pool or deprecated; the first is here"
+        "note[IPC0880]: 2 rows left out: outside planned ranges, without a pool, or deprecated; the first is here"
     )
     assert "clusters/lab/ippools.yaml: written\n" in said
     assert main(["compile", "lab"]) == 0
@@ -214,8 +214,8 @@ MISTAKES = {
         "plan.csv:1: error[IPC0871] the header row has no column prefix, cidr or network"
     ],
     "prefix,name,blockSize\n10.0.0.0/16,Rack 7,26\n10.1.0.0/16,=cmd|x!A1,26\n10.2.0.0/16,,26\n10.3.0.0/16,a,26\n": [
-        "plan.csv:2:13: error[IPC0875] 'Rack 7' cannot be a pool name: it is not made of lower-case letters, digits, - and . with a letter or digit at both ends of each part",
-        "plan.csv:3:13: error[IPC0875] '=cmd|x!A1' cannot be a pool name: it is not made of lower-case letters, digits, - and . with a letter or digit at both ends of each part",
+        "plan.csv:2:13: error[IPC0875] 'Rack 7' cannot be a pool name: it must contain only lower-case letters, digits, - and ., with a letter or digit at both ends of each part",
+        "plan.csv:3:13: error[IPC0875] '=cmd|x!A1' cannot be a pool name: it must contain only lower-case letters, digits, - and ., with a letter or digit at both ends of each part",
     ],
     "prefix,pool,blockSize\n10.0.0.0/16,a,\n10.1.0.0/16,b,12\n10.2.0.0/16,c,many\n10.3.0.0/16,d,26\n10.4.0.0/16,d,27\nfd00::/104,e,129\n": [
         "plan.csv:2:15: error[IPC0876] 10.0.0.0/16 has no block size",
@@ -225,7 +225,7 @@ MISTAKES = {
         "plan.csv:7:14: error[IPC0876] /129 is not a block size for fd00::/104, which allows /104 to /128",
     ],
     "prefix,pool,blockSize,status,site,nodeSelector\n10.0.0.0/16,a,26,,DC 1,\n10.1.0.0/16,b,26,,x,\n10.2.0.0/16,b,26,,y,\n10.3.0.0/16,c,26,,,has(\n": [
-        "plan.csv:2:19: error[IPC0877] 'DC 1' cannot be a label value: it is not made of letters, digits, -, _ and . with a letter or digit at both ends",
+        "plan.csv:2:19: error[IPC0877] 'DC 1' cannot be a label value: it must contain only letters, digits, -, _ and ., with a letter or digit at both ends",
         "plan.csv:4:19: error[IPC0877] pool 'b' selects other nodes in line 3",
         "plan.csv:5:20: error[IPC0877] 'has(' is not a nodeSelector: the selector ends here: expected a label key",
     ],
@@ -248,7 +248,7 @@ MISTAKES = {
         "plan.csv:2:1: error[IPC0870] the row is not CSV: field larger than field limit (131072)"
     ],
     'prefix,pool,blockSize\n"10.0.0.0/16\n","a\nb",26\n': [
-        "plan.csv:2:1: error[IPC0875] 'a\\nb' cannot be a pool name: it is not made of lower-case letters, digits, - and . with a letter or digit at both ends of each part"
+        "plan.csv:2:1: error[IPC0875] 'a\\nb' cannot be a pool name: it must contain only lower-case letters, digits, - and ., with a letter or digit at both ends of each part"
     ],
 }
 

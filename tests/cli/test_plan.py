@@ -563,7 +563,7 @@ def test_a_swap_by_hand_is_refused(repository: Path, capsys: pytest.CaptureFixtu
     captured = capsys.readouterr()
     assert "changed hands without consent" in captured.out
     assert captured.err.startswith(
-        "error[IPC0441]: 10.0.0.0/27 of n1: n2 has 10.0.0.0/27 held, but no line records a consent\n"
+        "error[IPC0441]: 10.0.0.0/27 of n1: n2 now has 10.0.0.0/27 (held), but no line records a consent\n"
         " --> clusters/blue/ipam.lock:2:10\n"
     )
     assert "\n ::: HEAD~1:clusters/blue/ipam.lock:2:10: held in the base\n" in captured.err
@@ -749,7 +749,7 @@ def test_a_consent_that_leaves_no_line(
     capsys.readouterr()
     assert main(["plan", "--base", "HEAD"]) == 1
     assert (
-        "10.0.0.32/27 of n2 (quarantined since 2026-11-21): n3 has 10.0.0.32/27 held, but no line records a consent\n"
+        "10.0.0.32/27 of n2 (quarantined since 2026-11-21): n3 now has 10.0.0.32/27 (held), but no line records a consent\n"
         in capsys.readouterr().err
     )
     for allow in ("--allow=ipamc/release", "--allow=bug,ipamc/release", "--allow-released"):

@@ -140,7 +140,7 @@ lab, what if +7 rack=b, -rack a: compile refuses it
 4 nodes without a block; the first is what-if-4 [IPC0303]
   pool rack-b has no room for 4 nodes: what-if-4, what-if-5, what-if-6, what-if-7; IPv4 /27: 8 blocks, 8 held
   - helps some: pool rack-a has room for 3 nodes: add rack-a to the overflow of pool rack-b
-  - use smaller blocks for new nodes of pool rack-b (blockSize: 29, 8 addresses): 12 free, 7 needed
+  - set blockSize: 29 for new nodes of pool rack-b (8 addresses; 12 free, 7 needed)
   - add a range of /25 to pool rack-b: ipamc suggest pool lab --pool rack-b --size 25
 so many nodes can leave only with your consent (IPC0418, IPC0419): ipamc lock lab --leave NODE, or --leave all
 """
@@ -165,7 +165,7 @@ def test_each_way_out_helps(lab: Path, capsys: pytest.CaptureFixture[str]) -> No
             "enough": True,
         },
         {
-            "text": "use smaller blocks for new nodes of pool rack-b (blockSize: 28, 16 addresses): 6 free, 5 needed",
+            "text": "set blockSize: 28 for new nodes of pool rack-b (16 addresses; 6 free, 5 needed)",
             "enough": True,
         },
         {
@@ -191,7 +191,7 @@ def test_a_smaller_block_makes_room(lab: Path, capsys: pytest.CaptureFixture[str
     """Three places of /27 are six of /28; the five nodes that have a /27 keep it."""
     _, found = ask(capsys, "+5 rack=b")
     assert {
-        "text": "use smaller blocks for new nodes of pool rack-b (blockSize: 28, 16 addresses): 6 free, 5 needed",
+        "text": "set blockSize: 28 for new nodes of pool rack-b (16 addresses; 6 free, 5 needed)",
         "enough": True,
     } in found["without"][0]["ways"]
     (lab / "cluster.yaml").write_text(

@@ -256,7 +256,7 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
         ("n1/", "is not a CIDR"),
         (
             "Node_7",
-            "'Node_7' is not an address, a CIDR or a node's name: it is not made of lower-case letters",
+            "'Node_7' is not an address, a CIDR or a node's name: it must contain only lower-case letters",
         ),
         ("", "'' is not an address, a CIDR"),
         ("n\x1b[31m", "a node's name"),
@@ -314,7 +314,7 @@ def test_where_a_line_answers_no_other_file_is_read(capsys: pytest.CaptureFixtur
 
 def test_why_a_name_that_is_none_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", "Node_7"]) == 64
-    assert "'Node_7' is not a node's name: it is not made of" in " ".join(capsys.readouterr().err.split())
+    assert "'Node_7' is not a node's name: it must contain only" in " ".join(capsys.readouterr().err.split())
 
 
 def test_why_looks_into_every_cluster_that_knows_the_node(

@@ -99,7 +99,7 @@ def test_a_refresh_leaves_them_and_names_new_ones() -> None:
     assert codes([*RUNNING, *BGP], files) == []
     other = {**FABRIC, "metadata": {"name": "other"}}
     assert codes([*RUNNING, *BGP, other], files) == [
-        "IPC0591 not in the cluster's folder: CiliumBGPClusterConfig other; they are not checked"
+        "IPC0591 BGP objects not in the cluster's folder: CiliumBGPClusterConfig other; ipamc does not check them"
     ]
 
 
@@ -108,7 +108,7 @@ def test_a_policy_that_cilium_does_not_read_stays_out() -> None:
     brought = imported([*RUNNING, POLICY], cilium=(1, 19))
     assert "bgp.yaml" not in brought.files
     assert [each.message for each in brought.findings if each.code == "IPC0591"] == [
-        "not in the cluster's folder: CiliumBGPPeeringPolicy old; this Cilium does not read them"
+        "BGP objects not in the cluster's folder: CiliumBGPPeeringPolicy old; this Cilium does not read them"
     ]
     before = imported([*RUNNING, POLICY], cilium=(1, 18))
     assert "kind: CiliumBGPPeeringPolicy" in before.files["bgp.yaml"]

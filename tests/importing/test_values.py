@@ -269,9 +269,7 @@ def test_a_node_that_may_have_pods_is_still_refused(error: str, router: tuple[st
     (found,) = refused(files)
     assert found.code == "IPC0434"
     (less,) = refused(files, "Node", "CiliumNode", "Pod")
-    assert less.help.startswith(
-        "add ciliumendpoints to the dump, and run ipamc import lab --refresh dump.json; "
-    )
+    assert less.help.startswith("add ciliumendpoints to the dump: ipamc import lab --refresh dump.json; ")
     (none,) = refused(files, "Node", "CiliumNode", "Pod", "CiliumEndpoint")
     assert not none.help.startswith(("add ", "make a dump "))
 

@@ -126,11 +126,11 @@ STRANGERS = [dumps.node("n1", uid="other"), *BLOCKS]
 REFRESHES: dict[str, tuple[Callable[[], list[Diagnostic]], str]] = {
     "IPC0821": (
         lambda: refreshed(STRANGERS),
-        "the dump does not match lab: it has none of its nodes (n1, n2), but n1 other",
+        "the dump does not match lab: it contains n1 other, but none of n1, n2",
     ),
     "IPC0822": (
         lambda: refreshed(POOL, past=OLD),
-        "the dump is older than the inventory: its latest time is 2026-11-22T12:00:00Z, and nodes.yaml was committed 2026-11-22T13:00:00Z",
+        "the dump is older than the inventory: its newest timestamp is 2026-11-22T12:00:00Z, and nodes.yaml was committed 2026-11-22T13:00:00Z",
     ),
     "IPC0823": (
         lambda: refreshed(

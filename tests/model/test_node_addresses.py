@@ -89,7 +89,7 @@ def test_a_pool_over_addresses_of_nodes_says_so_with_both_ends(mode: str) -> Non
     texts = fleet.as_json([cluster, fleet.pool("over", ipv4=four, ipv6=six), fleet.inventory(nodes)])
     done = fleet.compiled(texts)
     found = [each for each in done.diagnostics if each.code == "IPC0209"]
-    said = "contains the InternalIP of 2 nodes: n1, n2; no node gets a block that contains one"
+    said = "contains the InternalIP of 2 nodes: n1, n2; no node gets a block with such an address"
     for one, cidr, ip in zip(
         found, ("172.16.8.0/22", "fd00:8::/112"), ("172.16.8.5", "fd00:8::5"), strict=True
     ):

@@ -248,11 +248,11 @@ def test_negated_requirement(text: str, entry: dict[str, object] | None) -> None
         ("has(b) && (a == 'x' && a != 'x')", "no value of a satisfies it"),
         (
             "has(-a)",
-            "no node can have the label '-a', which has a name that is not made of letters, digits, -, _ and . with a letter or digit at both ends",
+            "no node can have the label '-a', which needs a name of only letters, digits, -, _ and ., with a letter or digit at both ends",
         ),
         (
             "a == 'x/y'",
-            "no label can have the value 'x/y', which is not made of letters, digits, -, _ and . with a letter or digit at both ends",
+            "no label can have the value 'x/y', which must contain only letters, digits, -, _ and ., with a letter or digit at both ends",
         ),
         ("-a != 'x'", ""),
         ("a in {'x y', 'z'}", ""),

@@ -67,7 +67,7 @@ def test_what_can_be_typed(text: str, count: int, like: str, labels: dict[str, s
         ("+3 like", "like needs a node name"),
         ("+3 rack", "'rack' is not a label"),
         ("+3 /=b", "the label key '/' has a prefix that is empty"),
-        ("+3 rack=b$", "the value 'b$' of label rack is not made of"),
+        ("+3 rack=b$", "the value 'b$' of label rack must contain only"),
         ("+3 rack=a,rack=b", "label rack has two values"),
         ("-", "is not a change of nodes"),
         ("-,", "is not a change of nodes"),

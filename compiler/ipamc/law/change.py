@@ -147,89 +147,40 @@ class Row(NamedTuple):
     gate: Gate | None = None
 
 
-_V, _G = Verdict, Gate
+_V, _G, _Q = Verdict, Gate, QUARANTINED
 ROWS = (
     Row(FREE, "m starts to move there", lambda c: c.moves, _V.GIVEN, _G.RENUMBER),
     Row(FREE, "held by m, or pending for m", lambda c: c.now in IN_USE, _V.GIVEN),
     Row(FREE, "any other", lambda _: True, _V.FREE),
     Row(HELD, "held by n", lambda c: c.own and c.now == HELD, _V.KEPT),
     Row(HELD, "in quarantine; n has no other block", lambda c: c.left and c.gone, _V.LEFT, _G.LEAVE),
-    Row(
-        HELD,
-        "in quarantine; n keeps other blocks",
-        lambda c: c.left and c.stays and not c.gets,
-        _V.GIVEN_BACK,
-    ),
-    Row(
-        HELD,
-        "in quarantine; n gets what was pending for it",
-        lambda c: c.left and c.gets and c.asked,
-        _V.MOVED,
-    ),
+    Row(HELD, "in quarantine; n keeps others", lambda c: c.left and c.stays and not c.gets, _V.GIVEN_BACK),
+    Row(HELD, "in quarantine; n gets its pending block", lambda c: c.left and c.gets and c.asked, _V.MOVED),
     Row(HELD, "in quarantine; n gets another block", lambda c: c.left, _V.MOVED, _G.RENUMBER),
-    Row(
-        HELD,
-        "decided elsewhere; n has no other block",
-        lambda c: c.elsewhere and c.gone and not c.moves,
-        _V.FOLLOWED,
-    ),
+    Row(HELD, "decided elsewhere; n is gone", lambda c: c.elsewhere and c.gone and not c.moves, _V.FOLLOWED),
     Row(HELD, "decided elsewhere", lambda c: c.elsewhere, _V.FOLLOWED, _G.FOLLOW),
-    Row(
-        HELD,
-        "without quarantine; n has no other block, and m starts to move there",
-        lambda c: c.at_once and c.moves,
-        _V.LEFT,
-        _G.RENUMBER,
-    ),
-    Row(
-        HELD,
-        "without quarantine; n has no other block, and the address is free or in use by m",
-        lambda c: c.at_once,
-        _V.LEFT,
-        _G.LEAVE,
-    ),
+    Row(HELD, "no quarantine; m starts to move there", lambda c: c.at_once and c.moves, _V.LEFT, _G.RENUMBER),
+    Row(HELD, "no quarantine; free, or m has it", lambda c: c.at_once, _V.LEFT, _G.LEAVE),
     Row(HELD, "held by m, which replaces n", lambda c: c.inherited, _V.RENAMED, _G.RENAME),
-    Row(
-        HELD,
-        "held by m, which gave up its own block; n holds another",
-        lambda c: c.now == HELD and c.swaps and c.stays,
-        _V.ADOPTED,
-        _G.RENUMBER,
-    ),
+    Row(HELD, "held by m, swapped", lambda c: c.now == HELD and c.swaps and c.stays, _V.ADOPTED, _G.RENUMBER),
     Row(HELD, "in quarantine since an impossible day", lambda c: c.own and c.now == QUARANTINED, _V.DATED),
     Row(HELD, "any other", lambda _: True, _V.TAKEN),
-    Row(QUARANTINED, "in a line of m, which replaces n", lambda c: c.inherited, _V.RENAMED, _G.RENAME),
-    Row(QUARANTINED, "in quarantine for n", lambda c: c.left and not c.unmoved, _V.KEPT),
-    Row(
-        QUARANTINED,
-        "in quarantine for n since an impossible day",
-        lambda c: c.own and c.now == QUARANTINED and not c.left,
-        _V.DATED,
-    ),
-    Row(
-        QUARANTINED,
-        "in a line of n that no longer has `moved`",
-        lambda c: c.own and c.now in OURS and c.unmoved,
-        _V.ENDED_EARLY,
-        _G.RELEASE,
-    ),
-    Row(QUARANTINED, "n starts to move back", lambda c: c.own and c.moves, _V.RETURNED, _G.RENUMBER),
-    Row(QUARANTINED, "held by n, or pending for n", lambda c: c.own and c.now in IN_USE, _V.RETURNED),
-    Row(
-        QUARANTINED,
-        "decided elsewhere; n has no block",
-        lambda c: c.elsewhere and c.gone and not c.moves,
-        _V.FOLLOWED,
-    ),
-    Row(QUARANTINED, "decided elsewhere", lambda c: c.elsewhere, _V.FOLLOWED, _G.FOLLOW),
-    Row(QUARANTINED, "any other", lambda _: True, _V.ENDED_EARLY, _G.RELEASE),
+    Row(_Q, "in a line of m, which replaces n", lambda c: c.inherited, _V.RENAMED, _G.RENAME),
+    Row(_Q, "in quarantine for n", lambda c: c.left and not c.unmoved, _V.KEPT),
+    Row(_Q, "since another day", lambda c: c.own and c.now == QUARANTINED and not c.left, _V.DATED),
+    Row(_Q, "no longer moved", lambda c: c.own and c.now in OURS and c.unmoved, _V.ENDED_EARLY, _G.RELEASE),
+    Row(_Q, "n starts to move back", lambda c: c.own and c.moves, _V.RETURNED, _G.RENUMBER),
+    Row(_Q, "held by n, or pending for n", lambda c: c.own and c.now in IN_USE, _V.RETURNED),
+    Row(_Q, "decided elsewhere; n is gone", lambda c: c.elsewhere and c.gone and not c.moves, _V.FOLLOWED),
+    Row(_Q, "decided elsewhere", lambda c: c.elsewhere, _V.FOLLOWED, _G.FOLLOW),
+    Row(_Q, "any other", lambda _: True, _V.ENDED_EARLY, _G.RELEASE),
     Row(PENDING, "pending for m, which replaces n", lambda c: c.inherited, _V.RENAMED, _G.RENAME),
     Row(PENDING, "pending for n", lambda c: c.own and c.now == PENDING, _V.KEPT),
     Row(PENDING, "held by n", lambda c: c.own and c.now == HELD, _V.SETTLED),
     Row(PENDING, "m starts to move there", lambda c: c.moves, _V.CANCELLED, _G.RENUMBER),
     Row(PENDING, "any other", lambda _: True, _V.CANCELLED),
 )
-"""n is the node of the base, m that of the head. docs/concepts/verify.md has the words of `when`."""
+"""n is the node in the base, m the node in the head. docs/concepts/verify.md has the words of `when`."""
 
 
 class Change(NamedTuple, Generic[L]):

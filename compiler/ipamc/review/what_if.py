@@ -244,7 +244,7 @@ def _ways_out(after: _After, shortage: Shortage, lack: int) -> Iterator[Way]:
         # The largest smaller block that makes room for all. Nodes that have a block keep it.
         before = replace(after.lock, lines=tuple(line for line in lines if line.block not in after.new))
         if smaller := smaller_blocks(cluster, pool, (family, prefix), before, lines, blocks):
-            yield Way(text=smaller_words(pool, family, smaller), enough=True)
+            yield Way(text=smaller_words(pool, family, smaller, f" of pool {pool.name}"), enough=True)
         size = range_for(prefix, blocks)
         search = suggest_pool(cluster, pool, family, size)
         yield Way(text=f"add a range of /{size} to pool {pool.name}: {search}", enough=True)

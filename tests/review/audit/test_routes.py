@@ -210,15 +210,15 @@ NOW = [f"{block} via {IP[node]} dev eth0" for node, block in (("a", "10.1.1.0/26
         ),
         (
             f"{D} via 192.168.0.4 dev eth0",
-            f"{D} leads to 192.168.0.4, which is not a node's address, but it is in quarantine since 2026-11-21 (node d)",
+            f"{D} leads to 192.168.0.4, which is not a node's address, but it has been in quarantine since 2026-11-21 (node d)",
         ),
         (
             f"{D} via {IP['b']} dev eth0",
-            f"{D} leads to node b, but it is in quarantine since 2026-11-21 (node d)",
+            f"{D} leads to node b, but it has been in quarantine since 2026-11-21 (node d)",
         ),
         (
             f"{MOVED} via {IP['a']} dev eth0",
-            f"{MOVED} leads to node a, but it is in quarantine since 2026-11-21 (node a)",
+            f"{MOVED} leads to node a, but it has been in quarantine since 2026-11-21 (node a)",
         ),
     ],
 )

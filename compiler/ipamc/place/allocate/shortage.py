@@ -329,8 +329,8 @@ def smaller_blocks(
     return None
 
 
-def words(pool: Pool, family: int, found: Smaller) -> str:
+def words(pool: Pool, family: int, found: Smaller, of: str = "") -> str:
     """Return the advice that newcomers could get smaller blocks."""
     size = f"{1 << (BITS[family] - found.prefix)} addresses"
     room = f"{found.room:,} free, {found.wanted:,} needed"
-    return f"set {block_size(pool, family, found.prefix)} for new nodes ({size}; {room})"
+    return f"set {block_size(pool, family, found.prefix)} for new nodes{of} ({size}; {room})"
