@@ -149,7 +149,7 @@ def test_nodes_alone_are_no_way_in(home: Home) -> None:
     """Without the blocks every node would get another one than its pods have."""
     said = home.run("import", "lab", "calicoctl-ippool.yaml", "etcd-nodes.json", *MINOR, code=1)
     assert "error[IPC0842]" in said
-    assert "calicoctl datastore migrate export" in said
+    assert "ipamc explain IPC0842" in said
     assert not (home.folder / "clusters" / "lab").exists()
 
 

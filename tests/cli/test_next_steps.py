@@ -277,7 +277,7 @@ def test_a_pool_that_is_full_on_a_first_compile(stand: Stand) -> None:
     assert "pool p has no room for 7 nodes" in told
     assert "7 more are needed (896 addresses)" in told
     pools = (stand.lab / "ippools.yaml").read_text()
-    size = found(r"smaller blocks for new nodes of pool p \((blockSize: \d+)", told)
+    size = found(r"set (blockSize: \d+) for new nodes", told)
     stand.change("ippools.yaml", "blockSize: 25", size)
     assert "9 nodes, 9 blocks added" in stand.run("ipamc compile")
     (stand.lab / "ipam.lock").unlink()

@@ -724,7 +724,7 @@ def test_a_quarantine_that_the_same_change_shortens(
     assert main(["plan", "--base", "HEAD"]) == 1
     captured = capsys.readouterr()
     assert "quarantineDays 7 → 0" in captured.out
-    assert "10.0.0.32/27 of n2 (quarantined since 2026-11-21): n3 has 10.0.0.32/27 held" in captured.err
+    assert "10.0.0.32/27 of n2 (quarantined since 2026-11-21): n3 now has 10.0.0.32/27 (held)" in captured.err
     assert main(["plan", "--base", "HEAD", "--allow-released"]) == 0
     (repository / "clusters/blue/cluster.yaml").write_text(text)
     assert main(["compile", "blue"]) == 0

@@ -60,9 +60,7 @@ def too_many(cluster: Scheme, disputed: Collection[str]) -> bool:
 
 def adopt(lock: Lock, node: str) -> str:
     """Return the beginning of a fix: what to do if the cluster is right."""
-    return (
-        f"if pods on {node} use the block that it shows: ipamc lock {lock.cluster} --adopt {node}; if not: "
-    )
+    return f"if pods on {node} use the block it shows: ipamc lock {lock.cluster} --adopt {node}; if not: "
 
 
 def other_dump(lock: Lock) -> str:
@@ -98,7 +96,7 @@ def node_and_cilium_node_differ(
         also.append(Related(here.at, f"node {here.name}: {cidr_texts(here.pod_cidrs)}"))
         also.append(Related(there.at, f"CiliumNode {there.name}: {cidr_texts(there.blocks)}"))
     pods = f"kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}"
-    join = "drain the node, delete its Node and CiliumNode, and let it join again"
+    join = "drain the node, delete both objects, and let it join again"
     counts = Evidence(cluster, lock.lines).of(node)
     take = adopt(lock, node.name) if any(OwnershipRules(cluster, lock.lines).strays(counts)) else ""
     if not take and cluster.mode is Mode.KUBERNETES:  # an agent copies them to the CiliumNode when it starts
@@ -146,7 +144,7 @@ def block_unknown(
     message += f"; the input shows {names(shows)}, but no pod has an address there" if shows else ""
     adopt = f"adopt the blocks in use: {lock} --adopt all" if inferred else ""
     if not all(each.inferred or each.shown for each in unknown):
-        end = f"if no Cilium pods run yet: {lock} --no-pods all"
+        end = f"without Cilium pods: {lock} --no-pods all"
     else:  # addresses in use prove that they have
         end = f"restart the agent of {first.name}, and refresh with a new dump"
     ways = [_add_to_input(cluster, first, dumped), adopt, end]

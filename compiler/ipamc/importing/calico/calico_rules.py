@@ -169,7 +169,7 @@ def no_blocks(at: At, claims: int) -> Diagnostic:
         text = f"{has}, so the users of addresses are unknown"
         return warning("IPC0842", at, text, help=f"to see borrowed addresses: {BLOCKS}")
     has = "the dump has Calico IPPools, but neither IPAMBlocks nor BlockAffinities"
-    return error("IPC0842", at, f"{has}, so no node would keep its blocks", help=f"run {BLOCKS}")
+    return error("IPC0842", at, f"{has}, so no node would keep its blocks", help=BLOCKS)
 
 
 def _further(claims: Iterable[Claim]) -> list[Related]:
