@@ -22,7 +22,7 @@ CONFLICT_MARKERS = (b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")
 
 MERGE_AGAIN = (
     "merge both sides: ipamc lock --onto REV (the other branch, or HEAD if the merge is committed); "
-    "ipamc init lets git do this"
+    "after ipamc init, git does this"
 )
 """The fix if git merged two locks as text."""
 
