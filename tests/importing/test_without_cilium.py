@@ -288,7 +288,7 @@ def test_a_move_from_calico_drains_no_node_without_cilium(home: Home) -> None:
     assert "win-1" not in steps
     assert "vk" not in steps
     assert "--selector=io.cilium.migration/cilium-default!=true,kubernetes.io/os!=windows'" in steps
-    assert "still use addresses of Calico: keep Calico there" in steps
+    assert "keep Calico there, frozen" in steps
     again = home.refresh()
     assert "0 nodes joined, 0 nodes left, 0 nodes changed" in again
     assert "nodes.yaml: unchanged" in again

@@ -46,7 +46,7 @@ def test_the_law_on_its_page_is_that_of_the_code(update: bool) -> None:  # noqa:
     if update:
         law.write()
     text = law.PAGE.read_text(encoding="utf-8")
-    assert text.count("\n| held, n |") == sum(row.was == HELD for row in ROWS)
+    assert text.count("\n| held by n |") == sum(row.was == HELD for row in ROWS)
     assert text == law.with_table(text), "run `make reference`, and read the diff"
 
 
