@@ -8,8 +8,8 @@ A shape is a function from n to the files of a cluster, by path below its folder
 `tools/benchmarks/shapes/` returns shapes by name. A Cluster is added where a shape has no `cluster.yaml`. Every
 measurement is a cold process of `ipamc compile --check`, refused or not, that writes a report in each format.
 
-n grows until a run costs BASE seconds more than that of an empty cluster, or the input has LARGEST bytes. The
-cost is processor time less that of the empty cluster, the best of some runs. A shape fails if 4n costs more than
+n grows until a run costs BASE seconds more than that of an empty cluster, or the input has LARGEST bytes or parts.
+The cost is processor time less that of the empty cluster, the best of some runs. A shape fails if 4n costs more than
 4 * LIMIT times as much as n: a ratio within one run, so the machine does not matter. It fails too if an input
 of HEAVY bytes takes more than BYTES of memory for each of them, beside what ten thousand findings take.
 """
@@ -96,7 +96,7 @@ def measure(shape: Shape, start: Cost) -> tuple[int, Files, Cost, Files, Cost]:
     while True:
         files = shape(parts)
         once = less(cost(files, 1), start)
-        if once.seconds >= BASE or once.code not in {0, 1} or size(files) >= LARGEST:
+        if once.seconds >= BASE or once.code not in {0, 1} or max(size(files), parts) >= LARGEST:
             break
         parts *= 4 if once.seconds < BASE / 8 else 2
     grown = shape(4 * parts)
